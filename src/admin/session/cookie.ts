@@ -1,5 +1,3 @@
-import type { LiveSession } from "./session.ts";
-
 export const sessionLifetimeSeconds = 365 * 24 * 60 * 60;
 /** Of who signed in at a provider, which is asked again afterwards. It is not extended. */
 export const personLifetimeSeconds = 12 * 60 * 60;
@@ -11,7 +9,10 @@ export type SessionCookie = typeof attributes & { value: string; maxAge: number 
 export const sessionCookie = ({
   cookieValue: value,
   maxAge,
-}: Pick<LiveSession, "cookieValue" | "maxAge">): SessionCookie => ({
+}: {
+  cookieValue: string;
+  maxAge: number;
+}): SessionCookie => ({
   ...attributes,
   value,
   maxAge,

@@ -53,17 +53,16 @@ const ofWhom = ({ role, userId }: LiveSession) => (role === "admin" || userId ==
 export const listSessions =
   ({ store, clock }: AdminDeps) =>
   async ({ session: own }: Pick<SessionContext, "session">): Promise<SessionsBody> =>
-    (await store.sessions.list(clock(), ofWhom(own))).map(({ idHash, providerSid: _, role, ...session }) => {
-      const isPersons = session.userId !== null;
-      return apiBody({
+    (await store.sessions.list(clock(), ofWhom(own))).map(({ idHash, role, ...session }) =>
+      apiBody({
         id: publicId(idHash),
         isCurrent: idHash === own.idHash,
-        // That of a person is not extended, and does not tell.
-        lastSeenAt: isPersons ? null : session.expiresAt - sessionLifetimeSeconds * 1000,
+        // One that is not extended does not tell.
+        lastSeenAt: session.userId === null ? session.expiresAt - sessionLifetimeSeconds * 1000 : null,
         role: role ?? "admin",
         ...session,
-      });
-    });
+      }),
+    );
 
 export const endSession =
   ({ store, clock, log }: AdminDeps) =>

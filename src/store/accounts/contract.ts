@@ -44,7 +44,10 @@ export interface SessionStore {
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
   create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
   /** Those that have not expired at `now`, latest used first. @param of only those of a user */
-  list(now: number, of?: UserId): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken">[]>;
+  list(
+    now: number,
+    of?: UserId,
+  ): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken" | "providerSid">[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string, by?: Change): Promise<void>;
   deleteAll(): Promise<void>;

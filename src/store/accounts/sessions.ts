@@ -49,7 +49,7 @@ export function createSessionStore(engine: Engine, record: RecordChange): Sessio
       await end(eq(sessions.idHash, idHash), by);
     },
     async list(now, of) {
-      const { csrfToken: _csrfToken, ...columns } = getTableColumns(sessions);
+      const { csrfToken: _csrfToken, providerSid: _providerSid, ...columns } = getTableColumns(sessions);
       return await db
         .select(columns)
         .from(sessions)

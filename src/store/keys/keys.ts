@@ -5,7 +5,7 @@ import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import { isThere } from "./subjects.ts";
-import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
+import type { FoundKey, Key, KeyChange, KeyStore, NewKey } from "./contract.ts";
 import { type KeyId, maskKey, sourceOfKey, subjectOf, type TeamId, type UserId } from "../../domain/keys.ts";
 import { hasLimit, tightestLimits } from "../../domain/limits.ts";
 
@@ -115,13 +115,6 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
       .onConflictDoUpdate({ target: [keyLabels.keyId, keyLabels.fromDay], set });
   }
 
-  /** Nobody switches the user off until the transaction ends. */
-  async function hasRoom({ userId, maxKeys }: { userId: UserId; maxKeys: number }): Promise<boolean> {
-    if (!(await isThere(engine, "user", userId, true))) return false;
-    const [all] = await db.select({ keys: count() }).from(keys).where(eq(keys.userId, userId));
-    return (all?.keys ?? 0) < maxKeys;
-  }
-
   const readOf = (id: number) => async () => {
     const row = await findRow(id);
     return stateOf(row && keyOf(row));
@@ -130,20 +123,14 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
   return {
     findActive: prepareFindActiveKey(engine, clock),
     ...prepareEndings(engine, clock),
-    async list(page) {
-      const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
-      if (page === undefined) return (await all).map(keyOf);
-      const { after, limit, userId } = page;
-      const ofUser = userId === undefined ? undefined : eq(keys.userId, userId);
-      return (await all.where(and(gt(keys.id, after), ofUser)).limit(limit)).map(keyOf);
-    },
+    list: (page) => list(engine, page),
     create: ({ key, createdAt, own, ...fields }, by) =>
       record(by, stateOf, async () => {
         // The secret may be one that another instance replaces at this moment.
         await lock("key_secrets");
         if (await isFormer(key)) return "collision";
         if (!(await isThere(engine, "team", fields.teamId))) return "no team";
-        if (own !== undefined && !(await hasRoom(own))) return "too many";
+        if (own !== undefined && !(await hasRoom(engine, own))) return "too many";
         const { name } = fields;
         const userId = own?.userId ?? null;
         const [created] = await db
@@ -201,6 +188,22 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
       return row?.active ?? 0;
     },
   };
+}
+
+async function list({ db, tables: { keys } }: Engine, page: Parameters<KeyStore["list"]>[0]): Promise<Key[]> {
+  const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
+  if (page === undefined) return (await all).map(keyOf);
+  const { after, limit, userId } = page;
+  const ofUser = userId === undefined ? undefined : eq(keys.userId, userId);
+  return (await all.where(and(gt(keys.id, after), ofUser)).limit(limit)).map(keyOf);
+}
+
+/** Whether a user may have another key. Nobody switches the user off until the transaction ends. */
+async function hasRoom(engine: Engine, { userId, maxKeys }: NonNullable<NewKey["own"]>): Promise<boolean> {
+  if (!(await isThere(engine, "user", userId, true))) return false;
+  const { keys } = engine.tables;
+  const [all] = await engine.db.select({ keys: count() }).from(keys).where(eq(keys.userId, userId));
+  return (all?.keys ?? 0) < maxKeys;
 }
 
 /** What the record of changes shows. */

@@ -43,7 +43,7 @@ export async function isThere(
 
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
   const { db, lock, tables } = engine;
-  const { subjects, keys, sessions } = tables;
+  const { subjects, keys } = tables;
   const find = finder(engine);
 
   async function list({ kind, after = 0, limit, ...filter }: SubjectFilter): Promise<TeamOrUser[]> {
@@ -84,12 +84,6 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     return other !== undefined && other.sameAs === null && as !== id && !isLinked;
   }
 
-  /** What somebody has of their own ends. A team has no such rows: no team and user have the same id. */
-  async function leave(id: number): Promise<void> {
-    await db.delete(sessions).where(eq(sessions.userId, id));
-    await db.update(keys).set({ isActive: false }).where(eq(keys.userId, id));
-  }
-
   const readOf = (kind: Kind, id: number) => async () => stateOf((await list({ kind, id }))[0]);
 
   return {
@@ -118,7 +112,7 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         const byHand = change.teamId !== undefined && { teamByProvider: false };
         const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
         await db.update(subjects).set(changed).where(eq(subjects.id, id));
-        if (change.isActive === false) await leave(id);
+        if (change.isActive === false) await leave(engine, id);
         return (await list({ kind, id }))[0];
       }),
     delete: (kind, id, forgets, by) =>
@@ -128,8 +122,7 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (deleted === undefined) return undefined;
         for (const table of [keys, subjects]) await db.update(table).set({ teamId: null }).where(eq(table.teamId, id));
         const lastName = forgets ? `${kind} ${id}` : deleted.name;
-        await leave(id);
-        await db.update(keys).set({ userId: null }).where(eq(keys.userId, id));
+        await leave(engine, id, null);
         await drop(engine, deleted, lastName);
         const { audit } = tables;
         const ofIt = eq(audit.target, `${kind}/${id}`);
@@ -139,6 +132,16 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     countUsers: () => countUsers(engine),
     see: prepareSee(engine, clock),
   };
+}
+
+/** What somebody has of their own ends. A team has none of it: no team and user have the same id. */
+async function leave(
+  { db, tables: { keys, sessions } }: Engine,
+  id: UserId,
+  userId: UserId | null = id,
+): Promise<void> {
+  await db.delete(sessions).where(eq(sessions.userId, id));
+  await db.update(keys).set({ isActive: false, userId }).where(eq(keys.userId, id));
 }
 
 async function countUsers({ rows, tables: { subjects, keys } }: Engine): ReturnType<SubjectStore["countUsers"]> {

@@ -53,7 +53,16 @@ export function defineTables(columns: Columns) {
     ...defineLimitTables(columns),
     ...defineBackendTables(columns),
     ...defineGpuTables(columns),
+    ...defineAccountTables(columns),
+  };
+}
 
+export type Tables = ReturnType<typeof defineTables>;
+
+export const tables = defineTables(sqliteColumns);
+
+function defineAccountTables({ table, identity, integer, text, index }: Columns) {
+  return {
     sessions: table("sessions", {
       idHash: text().primaryKey(),
       csrfToken: text().notNull(),
@@ -116,10 +125,6 @@ export function defineTables(columns: Columns) {
     settings: table("settings", { name: text().primaryKey(), value: text().notNull() }),
   };
 }
-
-export type Tables = ReturnType<typeof defineTables>;
-
-export const tables = defineTables(sqliteColumns);
 
 function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
   return {

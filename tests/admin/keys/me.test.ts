@@ -123,7 +123,8 @@ onEachEngine(({ engine }) => {
     await put({ member: { max_keys: 3 } });
     const kim = await signIn();
     const made = await Promise.all(Array.from({ length: 8 }, () => create(kim)));
-    expect(made.map(({ status }) => status).toSorted()).toEqual([201, 201, 201, 409, 409, 409, 409, 409]);
+    expect(made.filter(({ status }) => status === 201)).toHaveLength(3);
+    expect(made.filter(({ status }) => status === 409)).toHaveLength(5);
   });
 
   test("who is switched off has no session and no key any more, with one row of the record", async () => {

@@ -10,14 +10,14 @@ import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { password, quickPasswordHash } from "../../support/admin-client.ts";
 import type { EngineName } from "../../support/postgres.ts";
 import { backendOf, fileCatalog } from "../../support/catalog.ts";
+import { type Person, signIn } from "../../support/sign-in.ts";
 import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { foresee } from "../../../src/server/admin-side.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { Change, Role } from "../../../src/domain/changes.ts";
-import { createSessions } from "../../../src/admin/session/session.ts";
+import type { Change } from "../../../src/domain/changes.ts";
 import type { Facts } from "../../../src/watching/kinds.ts";
 import { Watch } from "../../../src/watching/watch.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
@@ -59,7 +59,7 @@ export interface Admin {
   send(method: string, path: string, sent?: Sent): Promise<TestResponse>;
   login(): Promise<Required<Visitor>>;
   /** A session of somebody who has just signed in at a provider. */
-  signIn(person: { name: string; role: Role; teamId?: number }): Promise<Required<Visitor> & { userId: number }>;
+  signIn(person: Parameters<typeof signIn>[1]): Promise<Person>;
   /** Creates a key in the store. */
   createKey(name: string): Promise<{ id: number; key: string }>;
   /** Does what the server does again and again. */
@@ -189,16 +189,6 @@ export async function startAdmin({
     return { cookie: cookieOf(response), csrf: response.json.csrf_token };
   };
 
-  const signIn: Admin["signIn"] = async ({ name, role, teamId = null }) => {
-    const identity = { source: "https://id.example", external: crypto.randomUUID() };
-    const user = await store.subjects.create("user", { name, teamId, ...identity, createdAt: clock() });
-    if (typeof user === "string") throw new Error(user);
-    const sessions = createSessions({ store, config, signingKey, clock, log });
-    const person = { userId: user.id, role, providerSid: null, username: name };
-    const { cookieValue, csrfToken } = await sessions.start({ address: "127.0.0.1", client: null, person });
-    return { cookie: `session=${encodeURIComponent(cookieValue)}`, csrf: csrfToken, userId: user.id };
-  };
-
   return {
     origin,
     store,
@@ -209,7 +199,7 @@ export async function startAdmin({
     routes: routes.routes,
     send,
     login,
-    signIn,
+    signIn: (person) => signIn({ store: real, signingKey, clock }, person),
     createKey: async (name) => {
       const created = await store.keys.create({
         name,
