@@ -36,6 +36,7 @@ const bySessions = [...bySessionsOfAdmins, ...byMembers, ...byUsers];
 const changesNothing = ["POST /api/explain"];
 /** They know no session: open, or for API keys. */
 const ofOthers = new Set([
+  "GET /api/login",
   "POST /api/login",
   "GET /api/me",
   "POST /api/gpu-stats",

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
-import Provider, { type AdapterPayload, type Configuration, type JWKS } from "oidc-provider";
+import { type AdapterPayload, type Configuration, Provider } from "oidc-provider";
 import { findFreePort } from "./free-port.ts";
 
 export interface TestProvider extends AsyncDisposable {
@@ -40,7 +40,7 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
   const [id, secret] = ["tollgate", "secret-of-the-client"];
   const stored = new Map<string, AdapterPayload>();
   const disabled = new Set<string>();
-  let key: JWK;
+  let signingKey: JWK;
   let provider = await create();
   const running: TestProvider = {
     issuer,
@@ -55,7 +55,8 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
     rotateKeys: async () => void (provider = await create()),
     disable: (sub) => void disabled.add(sub),
     enable: (sub) => void disabled.delete(sub),
-    sign: (payload) => new SignJWT(payload).setProtectedHeader({ alg: "RS256", kid: key.kid ?? "" }).sign(key),
+    sign: (payload) =>
+      new SignJWT(payload).setProtectedHeader({ alg: "RS256", kid: signingKey.kid ?? "" }).sign(signingKey),
     sids: () =>
       [...stored].flatMap(([name, { authorizations }]) =>
         name.startsWith("Session:") ? (authorizations?.[id]?.sid ?? []) : [],
@@ -92,10 +93,10 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
         for (const [key, { grantId }] of stored) if (grantId === grant) stored.delete(key);
       };
     }
-    key = await newKey();
+    signingKey = await newKey();
     const made = new Provider(issuer, {
       adapter: Adapter,
-      jwks: { keys: [key as JWKS["keys"][number]] },
+      jwks: { keys: [signingKey] },
       cookies: { keys: ["cookies"] },
       clients: [
         {
