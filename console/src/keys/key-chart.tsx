@@ -132,7 +132,11 @@ export function DailyTokens(props: DailyTokensProps): JSX.Element {
       pans={false}
       loaded={props.loaded}
       loading={!props.loaded}
-      empty={<EmptyState title={`${props.whose === "user" ? "Your keys have" : `This ${props.whose} has`} no tokens in ${shownDays} days`} />}
+      empty={
+        <EmptyState
+          title={`${props.whose === "user" ? "Your keys have" : `This ${props.whose} has`} no tokens in ${shownDays} days`}
+        />
+      }
     />
   );
 }

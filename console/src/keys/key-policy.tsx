@@ -17,14 +17,16 @@ import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields } from "./limit-fields.tsx";
 import { TeamField } from "./subject-dialog.tsx";
 
-const getKeyPolicy = async () => (await responseBody(api["key-policy"].get())).defaults;
+const getKeyPolicy = () => responseBody(api["key-policy"].get());
 type KeyPolicy = Awaited<ReturnType<typeof getKeyPolicy>>;
+type Defaults = KeyPolicy["defaults"];
+type Ceilings = KeyPolicy["member"];
 
 const useKeyPolicyQuery = (): QueryResult<typeof getKeyPolicy> =>
   useQuery(() => ({ queryKey: ["key-policy"], queryFn: getKeyPolicy }));
 
 /** A new key as it will be, unless its fields are changed. */
-const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey => ({
+const newKeyOf = ({ expires_in_days: days, ...defaults }: Defaults): EditedKey => ({
   ...defaults,
   expires_at: days === null ? null : new Date(serverNow() + days * dayMs).toISOString(),
 });
@@ -32,21 +34,23 @@ const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey 
 function useSaveKeyPolicy(): UseMutationResult<unknown, Error, KeyPolicy> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (defaults: KeyPolicy) => responseBody(api["key-policy"].put({ defaults })),
-    onSuccess: ({ defaults }) => {
-      queries.setQueryData(["key-policy"], defaults);
+    mutationFn: (policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)),
+    onSuccess: (policy) => {
+      queries.setQueryData(["key-policy"], policy);
       showToast("What new keys get was saved");
     },
   }));
 }
 
 /** What new keys get, as a list; nothing if that is nothing. */
-function PolicyFacts(props: { policy: KeyPolicy }): JSX.Element {
+function PolicyFacts(props: { policy: Partial<Defaults & Ceilings> }): JSX.Element {
   const teams = useTeamsQuery();
   const facts = (): string[] => {
-    const { allowed_models: models, expires_in_days: days, team_id: team } = props.policy;
+    const { allowed_models: models = null, expires_in_days: days = null, team_id: team = null } = props.policy;
+    const { max_keys: keys = null } = props.policy;
     return [
-      ...limitNames.flatMap((name) => amountOf(props.policy[name], limitKinds[name].unit) ?? []),
+      ...(keys === null ? [] : [plural(keys, "key")]),
+      ...limitNames.flatMap((name) => amountOf(props.policy[name] ?? null, limitKinds[name].unit) ?? []),
       ...(models === null ? [] : [`Models: ${models.join(", ")}`]),
       ...(days === null ? [] : [`Expires after ${plural(days, "day")}`]),
       ...(team === null ? [] : [`Team: ${teams.data?.find(({ id }) => id === team)?.name ?? count(team)}`]),
@@ -59,13 +63,13 @@ function PolicyFacts(props: { policy: KeyPolicy }): JSX.Element {
   );
 }
 
-const isSet = (policy: KeyPolicy): boolean => Object.values(policy).some((value) => value !== null);
+const isSet = (policy: Defaults | Ceilings): boolean => Object.values(policy).some((value) => value !== null);
 
 /** In a dialog that makes keys: what these get that is not said there. Nothing without a policy. */
 export function PolicyNote(): JSX.Element {
   const policy = useKeyPolicyQuery();
   return (
-    <Show when={policy.data && isSet(policy.data) && policy.data}>
+    <Show when={policy.data && isSet(policy.data.defaults) && policy.data.defaults}>
       {(set) => (
         <div>
           <p>Unless you say otherwise here, a new key gets what Settings have for it:</p>
@@ -81,7 +85,7 @@ export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }):
   const policy = useKeyPolicyQuery();
   return (
     <Show when={!policy.isPending}>
-      <KeyFieldInputs key={policy.data && newKeyOf(policy.data)} onChange={props.onChange} />
+      <KeyFieldInputs key={policy.data && newKeyOf(policy.data.defaults)} onChange={props.onChange} />
     </Show>
   );
 }
@@ -105,8 +109,12 @@ export function KeyPolicyPanel(): JSX.Element {
         {(saved) => (
           <>
             <div class="panel-body">
-              <Show when={isSet(saved())} fallback={<p>New keys have no limits.</p>}>
-                <PolicyFacts policy={saved()} />
+              <Show when={isSet(saved().defaults)} fallback={<p>New keys have no limits.</p>}>
+                <PolicyFacts policy={saved().defaults} />
+              </Show>
+              <Show when={isSet(saved().member)}>
+                <p>Keys that people make for themselves have at most:</p>
+                <PolicyFacts policy={saved().member} />
               </Show>
             </div>
             <Show when={editing()}>
@@ -119,41 +127,81 @@ export function KeyPolicyPanel(): JSX.Element {
   );
 }
 
+const NumberField = (props: {
+  label: string;
+  hint: string;
+  max: number;
+  value: number | null;
+  onChange: (value: number | null) => void;
+}): JSX.Element => (
+  <TextField label={props.label} hint={props.hint}>
+    {(ids) => (
+      <input
+        {...ids}
+        type="number"
+        min="1"
+        max={props.max}
+        value={props.value ?? ""}
+        onInput={({ currentTarget: { value } }) => props.onChange(value === "" ? null : Number(value))}
+      />
+    )}
+  </TextField>
+);
+
 function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX.Element {
   const save = useSaveKeyPolicy();
   const hasTeams = useHasTeams();
-  const [fields, setFields] = createSignal<Partial<KeyPolicy>>({});
-  const set = (changed: Partial<KeyPolicy>): void => void setFields((before) => ({ ...before, ...changed }));
+  const [defaults, setDefaults] = createSignal<Partial<Defaults>>({});
+  const [member, setMember] = createSignal<Partial<Ceilings>>({});
+  const set = (changed: Partial<Defaults>): void => void setDefaults((before) => ({ ...before, ...changed }));
+  const setMost = (changed: Partial<Ceilings>): void => void setMember((before) => ({ ...before, ...changed }));
   let form: HTMLFormElement | undefined;
   onMount(() => form?.querySelector("input")?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    save.mutate({ ...props.policy, ...fields() }, { onSuccess: () => props.onClose() });
+    const policy = {
+      defaults: { ...props.policy.defaults, ...defaults() },
+      member: { ...props.policy.member, ...member() },
+    };
+    save.mutate(policy, { onSuccess: () => props.onClose() });
   };
-  const edited = (): EditedKey => newKeyOf(props.policy);
+  const edited = (): EditedKey => newKeyOf(props.policy.defaults);
   return (
     <Dialog title="What new keys get" onClose={() => props.onClose()}>
       <form ref={form} onSubmit={submit}>
         <LimitFields of={edited()} onChange={set}>
-          <TextField label="Expires after days" hint="Up to 3,650. Empty: never.">
-            {(ids) => (
-              <input
-                {...ids}
-                type="number"
-                min="1"
-                max="3650"
-                value={props.policy.expires_in_days ?? ""}
-                onInput={({ currentTarget: { value } }) =>
-                  set({ expires_in_days: value === "" ? null : Number(value) })
-                }
-              />
-            )}
-          </TextField>
+          <NumberField
+            label="Expires after days"
+            hint="Up to 3,650. Empty: never."
+            max={3650}
+            value={props.policy.defaults.expires_in_days}
+            onChange={(days) => set({ expires_in_days: days })}
+          />
           <Show when={hasTeams()}>
-            <TeamField value={props.policy.team_id} onChange={(id) => set({ team_id: id })} />
+            <TeamField value={props.policy.defaults.team_id} onChange={(id) => set({ team_id: id })} />
           </Show>
         </LimitFields>
         <ModelsField key={edited()} onChange={set} />
+        <details>
+          <summary>Keys that people make for themselves</summary>
+          <p class="hint">The most that such a key may have. Empty: what is said above.</p>
+          <LimitFields of={props.policy.member} onChange={setMost}>
+            <NumberField
+              label="Keys of one person"
+              hint="Up to 1,000. Empty: 10."
+              max={1000}
+              value={props.policy.member.max_keys}
+              onChange={(keys) => setMost({ max_keys: keys })}
+            />
+            <NumberField
+              label="Such a key expires after days"
+              hint="Up to 3,650."
+              max={3650}
+              value={props.policy.member.expires_in_days}
+              onChange={(days) => setMost({ expires_in_days: days })}
+            />
+          </LimitFields>
+        </details>
         <FormEnd error={save.error} action="Save" isPending={save.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>

@@ -1,3 +1,4 @@
+import { useNavigate } from "@solidjs/router";
 import { useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
@@ -25,6 +26,12 @@ import "../styles/lazy-pages.css";
 /** Of who has signed in, their keys; else of the holder of a key. */
 export function OwnKeyPage(): JSX.Element {
   const [resuming, setResuming] = createSignal(session() === undefined && mayHaveSession());
+  const navigate = useNavigate();
+  const isPerson = (): boolean => session()?.role !== undefined;
+  createEffect((was: boolean) => {
+    if (was && session() === undefined) navigate("/login", { replace: true });
+    return isPerson();
+  }, false);
   onMount(async () => {
     // Without a session, it asks for a key.
     if (resuming()) await resumeSession().catch(() => undefined);
@@ -32,7 +39,7 @@ export function OwnKeyPage(): JSX.Element {
   });
   return (
     <Show when={!resuming()}>
-      <Show when={session()?.role !== undefined} fallback={<HolderPage />}>
+      <Show when={isPerson()} fallback={<HolderPage />}>
         <OwnKeysPage />
       </Show>
     </Show>

@@ -1,4 +1,4 @@
-import { A, useNavigate } from "@solidjs/router";
+import { A } from "@solidjs/router";
 import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
 import { createEffect, createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import { api, responseBody } from "../client.ts";
@@ -63,10 +63,8 @@ export function OwnKeysPage(): JSX.Element {
   const keys = useOwnKeysQuery();
   const usage = useOwnUsageQuery();
   const sessions = useSessionsQuery();
-  const navigate = useNavigate();
   const [opened, setOpened] = createSignal<Opened>();
   createEffect(() => void (document.title = "Your keys · Tollgate"));
-  createEffect(() => session() === undefined && navigate("/login", { replace: true }));
   return (
     <main class="own-keys" id="main">
       <header class="page-head">
