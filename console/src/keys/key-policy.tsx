@@ -5,7 +5,7 @@ import { count, plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
+import { type QueryResult, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
@@ -93,16 +93,38 @@ export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }):
 /** On Settings: what new keys get. */
 export function KeyPolicyPanel(): JSX.Element {
   const policy = useKeyPolicyQuery();
-  const [editing, setEditing] = createSignal(false);
+  const settings = useSettingsQuery();
+  const [editing, setEditing] = createSignal<"defaults" | "member">();
+  const close = (): void => void setEditing();
+  /** Else nobody makes any. */
+  const canSignIn = (): boolean =>
+    settings.data?.settings.some(({ name, is_set: isSetting }) => name === "OIDC_ISSUER" && isSetting) === true;
   return (
     <Panel
       title="New keys"
       hint="What a key gets unless the request that creates it says otherwise"
       query={policy}
       actions={
-        <button class="button" type="button" disabled={policy.data === undefined} onClick={() => setEditing(true)}>
-          Edit
-        </button>
+        <>
+          <Show when={canSignIn()}>
+            <button
+              class="button"
+              type="button"
+              disabled={policy.data === undefined}
+              onClick={() => setEditing("member")}
+            >
+              Keys that people make
+            </button>
+          </Show>
+          <button
+            class="button"
+            type="button"
+            disabled={policy.data === undefined}
+            onClick={() => setEditing("defaults")}
+          >
+            Edit
+          </button>
+        </>
       }
     >
       <Show when={policy.data} fallback={policy.isError ? <NotLoaded query={policy} /> : <SkeletonList />}>
@@ -117,8 +139,11 @@ export function KeyPolicyPanel(): JSX.Element {
                 <PolicyFacts policy={saved().member} />
               </Show>
             </div>
-            <Show when={editing()}>
-              <KeyPolicyDialog policy={saved()} onClose={() => setEditing(false)} />
+            <Show when={editing() === "defaults"}>
+              <KeyPolicyDialog policy={saved()} onClose={close} />
+            </Show>
+            <Show when={editing() === "member"}>
+              <CeilingsDialog policy={saved()} onClose={close} />
             </Show>
           </>
         )}
@@ -148,62 +173,88 @@ const NumberField = (props: {
   </TextField>
 );
 
-function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX.Element {
-  const save = useSaveKeyPolicy();
+interface PolicyDialogProps {
+  policy: KeyPolicy;
+  onClose: () => void;
+}
+
+function KeyPolicyDialog(props: PolicyDialogProps): JSX.Element {
   const hasTeams = useHasTeams();
-  const [defaults, setDefaults] = createSignal<Partial<Defaults>>({});
-  const [member, setMember] = createSignal<Partial<Ceilings>>({});
-  const set = (changed: Partial<Defaults>): void => void setDefaults((before) => ({ ...before, ...changed }));
-  const setMost = (changed: Partial<Ceilings>): void => void setMember((before) => ({ ...before, ...changed }));
+  const [fields, setFields] = createSignal<Partial<Defaults>>({});
+  const set = (changed: Partial<Defaults>): void => void setFields((before) => ({ ...before, ...changed }));
+  const edited = (): EditedKey => newKeyOf(props.policy.defaults);
+  return (
+    <PolicyForm
+      {...props}
+      title="What new keys get"
+      changed={() => ({ ...props.policy, defaults: { ...props.policy.defaults, ...fields() } })}
+    >
+      <LimitFields of={edited()} onChange={set}>
+        <DaysField value={props.policy.defaults.expires_in_days} none="never" onChange={set} />
+        <Show when={hasTeams()}>
+          <TeamField value={props.policy.defaults.team_id} onChange={(id) => set({ team_id: id })} />
+        </Show>
+      </LimitFields>
+      <ModelsField key={edited()} onChange={set} />
+    </PolicyForm>
+  );
+}
+
+/** The most that who signs in may ask for. */
+function CeilingsDialog(props: PolicyDialogProps): JSX.Element {
+  const [fields, setFields] = createSignal<Partial<Ceilings>>({});
+  const set = (changed: Partial<Ceilings>): void => void setFields((before) => ({ ...before, ...changed }));
+  return (
+    <PolicyForm
+      {...props}
+      title="Keys that people make"
+      changed={() => ({ ...props.policy, member: { ...props.policy.member, ...fields() } })}
+    >
+      <p class="hint">The most that a key may have which somebody who signed in makes. Empty: what new keys get.</p>
+      <LimitFields of={props.policy.member} onChange={set}>
+        <NumberField
+          label="Keys of one person"
+          hint="Up to 1,000. Empty: 10."
+          max={1000}
+          value={props.policy.member.max_keys}
+          onChange={(keys) => set({ max_keys: keys })}
+        />
+        <DaysField value={props.policy.member.expires_in_days} none="as new keys" onChange={set} />
+      </LimitFields>
+    </PolicyForm>
+  );
+}
+
+function PolicyForm(
+  props: PolicyDialogProps & { title: string; changed: () => KeyPolicy; children: JSX.Element },
+): JSX.Element {
+  const save = useSaveKeyPolicy();
   let form: HTMLFormElement | undefined;
   onMount(() => form?.querySelector("input")?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const policy = {
-      defaults: { ...props.policy.defaults, ...defaults() },
-      member: { ...props.policy.member, ...member() },
-    };
-    save.mutate(policy, { onSuccess: () => props.onClose() });
+    save.mutate(props.changed(), { onSuccess: () => props.onClose() });
   };
-  const edited = (): EditedKey => newKeyOf(props.policy.defaults);
   return (
-    <Dialog title="What new keys get" onClose={() => props.onClose()}>
+    <Dialog title={props.title} onClose={() => props.onClose()}>
       <form ref={form} onSubmit={submit}>
-        <LimitFields of={edited()} onChange={set}>
-          <NumberField
-            label="Expires after days"
-            hint="Up to 3,650. Empty: never."
-            max={3650}
-            value={props.policy.defaults.expires_in_days}
-            onChange={(days) => set({ expires_in_days: days })}
-          />
-          <Show when={hasTeams()}>
-            <TeamField value={props.policy.defaults.team_id} onChange={(id) => set({ team_id: id })} />
-          </Show>
-        </LimitFields>
-        <ModelsField key={edited()} onChange={set} />
-        <details>
-          <summary>Keys that people make for themselves</summary>
-          <p class="hint">The most that such a key may have. Empty: what is said above.</p>
-          <LimitFields of={props.policy.member} onChange={setMost}>
-            <NumberField
-              label="Keys of one person"
-              hint="Up to 1,000. Empty: 10."
-              max={1000}
-              value={props.policy.member.max_keys}
-              onChange={(keys) => setMost({ max_keys: keys })}
-            />
-            <NumberField
-              label="Such a key expires after days"
-              hint="Up to 3,650."
-              max={3650}
-              value={props.policy.member.expires_in_days}
-              onChange={(days) => setMost({ expires_in_days: days })}
-            />
-          </LimitFields>
-        </details>
+        {props.children}
         <FormEnd error={save.error} action="Save" isPending={save.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>
   );
 }
+
+const DaysField = (props: {
+  value: number | null;
+  none: string;
+  onChange: (changed: { expires_in_days: number | null }) => void;
+}): JSX.Element => (
+  <NumberField
+    label="Expires after days"
+    hint={`Up to 3,650. Empty: ${props.none}.`}
+    max={3650}
+    value={props.value}
+    onChange={(days) => props.onChange({ expires_in_days: days })}
+  />
+);
