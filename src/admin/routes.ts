@@ -37,7 +37,7 @@ import {
   updateUser,
 } from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
-import { createProvider, goThroughProvider, logOutByProvider, signInPath } from "./session/oidc.ts";
+import { goThroughProvider, logOutByProvider, Provider, signInPath } from "./session/oidc.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
@@ -83,7 +83,7 @@ function contextOf(given: AdminDeps) {
   const { store, clock } = given;
   const deps = { ...given, store: { ...store, sessions: rememberSessions(store.sessions, clock) } };
   const sessions = createSessions(deps);
-  const provider = deps.signIn && createProvider(deps.signIn, deps);
+  const provider = deps.signIn && new Provider(deps.signIn, deps);
   return { ...deps, sessions, login: createLogin({ ...deps, sessions }), provider };
 }
 

@@ -151,7 +151,7 @@ export async function checkBackend(backend: Backend, { file }: Catalog): Promise
 export async function checkProvider(settings: NonNullable<Config["signIn"]>): Promise<Finding> {
   const { issuer, consoleUrl, scopes } = settings;
   try {
-    const metadata = (await discover(settings, Date.now)).serverMetadata();
+    const metadata = await discover(settings);
     const lacks = [
       metadata.code_challenge_methods_supported?.includes("S256") !== true && "PKCE (used all the same)",
       metadata.userinfo_endpoint === undefined && "userinfo (groups must be in the ID token)",

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
-import { type AdapterPayload, type Configuration, Provider } from "oidc-provider";
+import { type AdapterPayload, type Configuration, errors, Provider } from "oidc-provider";
 import { findFreePort } from "./free-port.ts";
 
 export interface TestProvider extends AsyncDisposable {
@@ -23,6 +23,8 @@ export interface TestProvider extends AsyncDisposable {
   sign(payload: JWTPayload): Promise<string>;
   /** The token that ends the sessions of a person, or one of them; sent to the client too. @returns its status */
   logOut(sub: string, sid: string | undefined): Promise<number>;
+  /** Whose refresh tokens get another error. */
+  refuseRefresh: string | undefined;
   /** What it calls the sessions of the client, in order. */
   sids(): string[];
   /** Requests so far, by path. */
@@ -49,8 +51,10 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
     expireCodes: () => {
       for (const key of stored.keys()) if (key.startsWith("AuthorizationCode:")) stored.delete(key);
     },
-    idTokenSeconds: 3600,
+    // Longer than tests set the clock of the console forward.
+    idTokenSeconds: 90 * 86_400,
     isAway: false,
+    refuseRefresh: undefined,
     requests: [],
     rotateKeys: async () => void (provider = await create()),
     disable: (sub) => void disabled.add(sub),
@@ -113,6 +117,10 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
       features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
       fetch: async (url, options) => fetch(url, options),
       interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+      rotateRefreshToken: ({ oidc }) => {
+        if (oidc.account?.accountId === running.refuseRefresh) throw new errors.InvalidRequest("ask the person");
+        return true;
+      },
       findAccount: (_, sub) =>
         disabled.has(sub) ? undefined : { accountId: sub, claims: async () => ({ ...running.person.claims, sub }) },
       // As Keycloak, Authentik and Entra do, without a question to the person.

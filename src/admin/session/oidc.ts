@@ -13,7 +13,7 @@ import { type Context, redirect } from "elysia";
 import type { Configuration } from "openid-client";
 import type { AdminDeps } from "../http/deps.ts";
 import type { Role } from "../../domain/changes.ts";
-import { subjectOf } from "../../domain/keys.ts";
+import { subjectOf, type UserId } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerDay, msPerMinute } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
@@ -29,6 +29,7 @@ const toleranceSeconds = 60;
 const providerTimeoutSeconds = 10;
 const metadataMs = 10 * 60_000;
 const begunSeconds = 600;
+const maxNameLength = 120;
 /** Of those who wait for the provider, whom anyone can have wait. */
 const waitLimits = { running: 32, waiting: 256, reserved: 0 };
 const logoutLimits = { maxKib: 32, timeoutMs: 5000 };
@@ -44,40 +45,30 @@ class SignInError extends Error {
   constructor(
     readonly problem: SignInProblem,
     message: string,
-    readonly fields: Record<string, unknown> = {},
   ) {
     super(message);
   }
 }
 
 const loadClient = () => import("openid-client");
+type Client = Awaited<ReturnType<typeof loadClient>>;
+type Metadata = ReturnType<Configuration["serverMetadata"]>;
 
-/** Asks the provider what it can do. @throws what openid-client throws */
-export async function discover(
-  { issuer, clientId, clientSecret }: Pick<SignInSettings, "issuer" | "clientId" | "clientSecret">,
-  clock: WallClock,
-): Promise<Configuration> {
+/** What the provider says that it can do. @throws what openid-client throws */
+export async function discover({ issuer, clientId }: Pick<SignInSettings, "issuer" | "clientId">): Promise<Metadata> {
   const client = await loadClient();
-  const found = await client.discovery(new URL(issuer), clientId, undefined, undefined, {
-    execute: issuer.startsWith("http:") ? [client.allowInsecureRequests] : [],
-    timeout: providerTimeoutSeconds,
-  });
-  return configurationOf(client, found.serverMetadata(), { issuer, clientId, clientSecret }, clock);
+  const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
+  const options = { execute, timeout: providerTimeoutSeconds };
+  return (await client.discovery(new URL(issuer), clientId, undefined, undefined, options)).serverMetadata();
 }
 
 /** A new one knows no keys yet. */
-function configurationOf(
-  client: Awaited<ReturnType<typeof loadClient>>,
-  metadata: ReturnType<Configuration["serverMetadata"]>,
-  { issuer, clientId, clientSecret }: Pick<SignInSettings, "issuer" | "clientId" | "clientSecret">,
-  clock: WallClock,
-): Configuration {
+function configurationOf(client: Client, metadata: Metadata, settings: SignInSettings, clock: WallClock) {
+  const { issuer, clientId, clientSecret } = settings;
   const methods = metadata.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
   const authentication = methods.includes("client_secret_basic") ? client.ClientSecretBasic : client.ClientSecretPost;
-  const clocks = {
-    [client.clockTolerance]: toleranceSeconds,
-    [client.clockSkew]: Math.round((clock() - Date.now()) / 1000),
-  };
+  const skew = Math.round((clock() - Date.now()) / 1000);
+  const clocks = { [client.clockTolerance]: toleranceSeconds, [client.clockSkew]: skew };
   const configuration = new client.Configuration(metadata, clientId, clocks, authentication(clientSecret));
   configuration.timeout = providerTimeoutSeconds;
   if (issuer.startsWith("http:")) client.allowInsecureRequests(configuration);
@@ -85,198 +76,207 @@ function configurationOf(
   return configuration;
 }
 
-type Provider = ReturnType<typeof createProvider>;
+export class Provider {
+  readonly #settings: SignInSettings;
+  readonly #deps: AdminDeps;
+  readonly #sessions: Pick<ReturnType<typeof createSessions>, "start">;
+  readonly #sealed: ReturnType<typeof createSealed>;
+  readonly #waits = createConcurrencyLimit(waitLimits);
+  #known: { metadata: Metadata; at: number } | undefined;
+  #isChecking = false;
 
-export function createProvider(signIn: SignInSettings, deps: AdminDeps) {
-  const { store, clock, log, signingKey, clientAddress, endRunning, every } = deps;
-  const { consoleUrl, scopes } = signIn;
-  const redirectUri = consoleUrl + signInPath;
-  const waits = createConcurrencyLimit(waitLimits);
-  const sessions = createSessions(deps);
-  const sealed = createSealed(signingKey, clock);
-  let known: { metadata: ReturnType<Configuration["serverMetadata"]>; at: number } | undefined;
+  constructor(settings: SignInSettings, deps: AdminDeps) {
+    this.#settings = settings;
+    this.#deps = deps;
+    this.#sessions = createSessions(deps);
+    this.#sealed = createSealed(deps.signingKey, deps.clock);
+    deps.every(Math.min(settings.checkMs, msPerMinute), () => this.#checkUsers());
+  }
 
-  async function provider(): Promise<{ client: Awaited<ReturnType<typeof loadClient>>; configuration: Configuration }> {
+  async #ask(): Promise<{ client: Client; metadata: Metadata; configuration: Configuration }> {
+    const { clock } = this.#deps;
     const client = await loadClient();
-    if (known === undefined || Math.abs(clock() - known.at) > metadataMs)
-      known = { metadata: (await discover(signIn, clock)).serverMetadata(), at: clock() };
-    return { client, configuration: configurationOf(client, known.metadata, signIn, clock) };
+    if (this.#known === undefined || Math.abs(clock() - this.#known.at) > metadataMs)
+      this.#known = { metadata: await discover(this.#settings), at: clock() };
+    const { metadata } = this.#known;
+    return { client, metadata, configuration: configurationOf(client, metadata, this.#settings, clock) };
+  }
+
+  /** @throws ApiError 503 */
+  async #waiting<T extends object>(work: () => Promise<T>): Promise<T> {
+    const done = await this.#waits.run(true, work);
+    if (done === undefined) throw new ApiError(503, "Too many wait for the provider", { "retry-after": "1" });
+    return done;
+  }
+
+  get #redirectUri(): string {
+    return this.#settings.consoleUrl + signInPath;
   }
 
   /** @returns where the browser goes, and what it keeps meanwhile */
-  async function begin(next: string): Promise<{ to: string; keeps: string }> {
-    const { client, configuration } = await provider();
-    const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
-    const keeps = await sealed.seal("sign-in", { state, nonce, verifier, next: next.slice(0, 1000) }, begunSeconds);
-    const to = client.buildAuthorizationUrl(configuration, {
-      redirect_uri: redirectUri,
-      scope: scopes,
-      state,
-      nonce,
-      code_challenge: await client.calculatePKCECodeChallenge(verifier),
-      code_challenge_method: "S256",
+  begin = (next: string): Promise<{ to: string; keeps: string }> =>
+    this.#waiting(async () => {
+      const { client, configuration } = await this.#ask();
+      const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
+      const begun = { state, nonce, verifier, next: next.slice(0, 1000) };
+      const to = client.buildAuthorizationUrl(configuration, {
+        redirect_uri: this.#redirectUri,
+        scope: this.#settings.scopes,
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      });
+      return { to: to.href, keeps: await this.#sealed.seal("sign-in", begun, begunSeconds) };
     });
-    return { to: to.href, keeps };
-  }
 
   /** Exchanges the code. @throws SignInError, and what openid-client throws */
-  async function identify(query: URLSearchParams, begun: Begun) {
-    const { client, configuration } = await provider();
+  async #identify(query: URLSearchParams, begun: Begun) {
+    const { client, metadata, configuration } = await this.#ask();
     const checks = { pkceCodeVerifier: begun.verifier, expectedNonce: begun.nonce, expectedState: begun.state };
-    const url = new URL(`${redirectUri}?${query}`);
+    const url = new URL(`${this.#redirectUri}?${query}`);
     const tokens = await client.authorizationCodeGrant(configuration, url, { ...checks, idTokenExpected: true });
     const claims = tokens.claims();
     if (claims === undefined) throw new SignInError("invalid", "no ID token");
-    const ahead = claims.iat - clock() / 1000;
-    if (ahead > toleranceSeconds)
-      throw new SignInError("invalid", "the provider's clock is ahead", { seconds: Math.round(ahead) });
-    const isWhole = claimIn(claims, signIn.groupsClaim) !== undefined && nameIn(claims) !== undefined;
-    const hasMore = !isWhole && configuration.serverMetadata().userinfo_endpoint !== undefined;
+    // Nobody checks that it was not issued later than now; some are issued minutes earlier on purpose.
+    const ahead = claims.iat - this.#deps.clock() / 1000;
+    if (ahead > toleranceSeconds) throw new SignInError("invalid", `the provider's clock is ahead by ${ahead} s`);
+    const isWhole = claimIn(claims, this.#settings.groupsClaim) !== undefined && nameIn(claims) !== undefined;
+    const hasMore = !isWhole && metadata.userinfo_endpoint !== undefined;
     const more = hasMore ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub) : {};
     return { claims: { ...more, ...claims }, refreshToken: tokens.refresh_token };
   }
 
-  async function finish(request: Request, query: URLSearchParams, kept: unknown) {
-    const begun = await sealed.open<Begun>("sign-in", kept);
-    if (begun === undefined || begun.state !== query.get("state"))
-      throw new SignInError("expired", "it was not begun here, or too long ago");
-    const { claims, refreshToken } = await identify(query, begun);
-    const groups = textsOf(claimIn(claims, signIn.groupsClaim));
-    const { iss: source, sub: external } = claims;
-    const sid = claimIn(claims, "sid");
-    const role = roleOf(groups, signIn);
-    if (role === undefined) throw new SignInError("no_role", "none of the groups has a role", { sub: external });
-    const rights = new Set([...signIn.adminGroups, ...signIn.viewerGroups]);
-    const user = await store.signIns.begin({
-      source,
-      external,
-      name: (nameIn(claims) ?? external).slice(0, 120),
-      groups,
-      newTeam: (signIn.createsTeams && groups.find((group) => !rights.has(group) && group.length <= 120)) || null,
-      refreshToken: refreshToken === undefined ? null : await sealed.seal("refresh", { refreshToken }),
+  /** @throws what `tellProblem` takes */
+  finish = (request: Request, query: URLSearchParams, kept: unknown) =>
+    this.#waiting(async () => {
+      const { store, log, clientAddress } = this.#deps;
+      const { groupsClaim, adminGroups, viewerGroups, createsTeams } = this.#settings;
+      const begun = await this.#sealed.open<Begun>("sign-in", kept);
+      if (begun === undefined || begun.state !== query.get("state"))
+        throw new SignInError("expired", "it was not begun here, or too long ago");
+      const { claims, refreshToken } = await this.#identify(query, begun);
+      const groups = textsOf(claimIn(claims, groupsClaim));
+      const { iss: source, sub: external } = claims;
+      const role = roleOf(groups, this.#settings);
+      if (role === undefined) throw new SignInError("no_role", `none of the groups of ${external} has a role`);
+      const isTeam = (group: string): boolean => !adminGroups.includes(group) && !viewerGroups.includes(group);
+      const user = await store.signIns.begin({
+        source,
+        external,
+        name: (nameIn(claims) ?? external).slice(0, maxNameLength),
+        groups,
+        newTeam: (createsTeams && groups.find((one) => isTeam(one) && one.length <= maxNameLength)) || null,
+        refreshToken: refreshToken === undefined ? null : await this.#sealed.seal("refresh", { refreshToken }),
+      });
+      if (user === undefined) throw new SignInError("inactive", "an administrator has switched the user off");
+      const address = clientAddress(request);
+      const providerSid = textsOf(claimIn(claims, "sid"))[0] ?? null;
+      const person = { userId: user.id, username: user.name, role, providerSid };
+      const session = await this.#sessions.start({ address, client: request.headers.get("user-agent"), person });
+      log.info("User signed in", { userId: user.id, name: user.name, role, address });
+      return { session, next: begun.next };
     });
-    if (user === undefined) throw new SignInError("inactive", "an administrator has switched the user off");
-    const address = clientAddress(request);
-    const person = { userId: user.id, username: user.name, role, providerSid: typeof sid === "string" ? sid : null };
-    const session = await sessions.start({ address, client: request.headers.get("user-agent"), person });
-    log.info("User signed in", { userId: user.id, name: user.name, role, address });
-    return { session, next: begun.next };
-  }
 
   /** Logs why nobody was let in. @returns what of it the login page may show @throws StorageError */
-  async function tellProblem(request: Request, error: unknown): Promise<SignInProblem> {
+  async tellProblem(request: Request, error: unknown): Promise<SignInProblem> {
     if (error instanceof StorageError) throw error;
     const problem = error instanceof SignInError ? error.problem : await problemOf(error);
-    if (problem === "unreachable") known = undefined;
-    const fields = error instanceof SignInError ? error.fields : {};
-    log.warn("Sign-in refused", { problem, reason: reasonOf(error), ...fields, address: clientAddress(request) });
+    if (problem === "unreachable") this.#known = undefined;
+    const address = this.#deps.clientAddress(request);
+    this.#deps.log.warn("Sign-in refused", { problem, reason: reasonOf(error), address });
     return problem;
   }
 
-  /** Ends the sessions that a logout token names. @throws ApiError 400 */
-  async function logOut(request: Request): Promise<true> {
-    const body = await readAtMost(request, logoutLimits);
-    if (body instanceof ApiError) throw body;
-    const token = new URLSearchParams(Buffer.from(body).toString()).get("logout_token") ?? "";
-    const { jwtVerify, createRemoteJWKSet } = await import("jose");
-    try {
-      const { configuration } = await provider();
-      const { issuer: from, jwks_uri: keys = "" } = configuration.serverMetadata();
-      const { payload } = await jwtVerify(token, createRemoteJWKSet(new URL(keys)), {
-        issuer: from,
-        audience: signIn.clientId,
-        clockTolerance: toleranceSeconds,
-        currentDate: new Date(clock()),
-        maxTokenAge: begunSeconds,
-        requiredClaims: ["iat", "jti", "events"],
-      });
-      const { sub, sid, events } = payload;
-      const isLogout = Object.hasOwn(Object(events), "http://schemas.openid.net/event/backchannel-logout");
-      if (!isLogout || "nonce" in payload) throw new Error("it is no logout token");
-      const named = { external: sub, sid: typeof sid === "string" ? sid : undefined };
-      if (named.external === undefined && named.sid === undefined) throw new Error("it names nobody");
-      const ended = await store.sessions.deleteOfProvider(from, named);
-      log.info("Sessions ended by the provider", { ended });
-      return true;
-    } catch (error) {
-      if (error instanceof StorageError) throw error;
-      log.warn("Logout by the provider refused", { reason: reasonOf(error), address: clientAddress(request) });
-      throw new ApiError(400, "logout_token is not valid");
-    }
-  }
+  /** Ends the sessions that a logout token names. @throws ApiError 400, 413, 503 */
+  logOut = (request: Request): Promise<Response> =>
+    this.#waiting(async () => {
+      const { store, clock, log, clientAddress } = this.#deps;
+      const body = await readAtMost(request, logoutLimits);
+      if (body instanceof ApiError) throw body;
+      const token = new URLSearchParams(Buffer.from(body).toString()).get("logout_token") ?? "";
+      try {
+        const { jwtVerify, createRemoteJWKSet } = await import("jose");
+        const { issuer, jwks_uri: keys = "" } = (await this.#ask()).metadata;
+        const { payload } = await jwtVerify(token, createRemoteJWKSet(new URL(keys)), {
+          issuer,
+          audience: this.#settings.clientId,
+          clockTolerance: toleranceSeconds,
+          currentDate: new Date(clock()),
+          maxTokenAge: begunSeconds,
+          requiredClaims: ["iat", "jti", "events"],
+        });
+        const { sub: external, events } = payload;
+        const isLogout = Object.hasOwn(Object(events), "http://schemas.openid.net/event/backchannel-logout");
+        if (!isLogout || "nonce" in payload) throw new Error("it is no logout token");
+        const [sid] = textsOf(payload["sid"]);
+        if (external === undefined && sid === undefined) throw new Error("it names nobody");
+        const ended = await store.sessions.deleteOfProvider(issuer, { external, sid });
+        log.info("Sessions ended by the provider", { ended });
+        return new Response(null);
+      } catch (error) {
+        if (error instanceof StorageError) throw error;
+        log.warn("Logout by the provider refused", { reason: reasonOf(error), address: clientAddress(request) });
+        throw new ApiError(400, "logout_token is not valid");
+      }
+    });
 
-  /** Asks the provider whether one user is still there. @returns whether it answered */
-  async function check({ id, refreshToken }: { id: number; refreshToken: string }): Promise<boolean> {
-    const opened = await sealed.open<{ refreshToken: string }>("refresh", refreshToken);
+  /** Asks whether one user is still there. @returns whether the provider answered */
+  async #check({ id, refreshToken: tried }: { id: UserId; refreshToken: string }): Promise<boolean> {
+    const { store, log } = this.#deps;
+    const opened = await this.#sealed.open<{ refreshToken: string }>("refresh", tried);
     if (opened === undefined) {
       log.warn("Refresh token of a user cannot be read: SECRET_KEY is another one", { userId: id });
-      await store.signIns.keep(id, refreshToken, { refreshToken: null });
+      await store.signIns.keep(id, tried, { refreshToken: null });
       return true;
     }
     try {
-      const { client, configuration } = await provider();
+      const { client, configuration } = await this.#ask();
       const { refresh_token: next } = await client.refreshTokenGrant(configuration, opened.refreshToken);
-      if (next !== undefined && next !== opened.refreshToken)
-        await store.signIns.keep(id, refreshToken, {
-          refreshToken: await sealed.seal("refresh", { refreshToken: next }),
-        });
-      return true;
+      if (next === undefined || next === opened.refreshToken) return true;
+      await store.signIns.keep(id, tried, { refreshToken: await this.#sealed.seal("refresh", { refreshToken: next }) });
     } catch (error) {
-      if (!(await isInvalidGrant(error))) {
-        known = undefined;
-        log.warn("Provider not asked whether a user is still there", { userId: id, reason: reasonOf(error) });
-        return false;
+      if (error instanceof StorageError) throw error;
+      const said = await errorOfProvider(error);
+      if (said !== "invalid_grant") {
+        log.warn("Provider does not tell whether a user is still there", { userId: id, reason: reasonOf(error) });
+        return said !== undefined;
       }
-      if (await store.signIns.leave(id, refreshToken)) await tellLeft(id, "the provider refuses the refresh token");
-      return true;
+      if (await store.signIns.leave(id, tried)) await this.#tellLeft(id, "the provider refuses the refresh token");
     }
+    return true;
   }
 
-  async function tellLeft(id: number, reason: string): Promise<void> {
-    log.info("User switched off", { userId: id, reason });
-    await endRunning(subjectOf(id), clock());
+  async #tellLeft(userId: UserId, reason: string): Promise<void> {
+    this.#deps.log.info("User switched off", { userId, reason });
+    await this.#deps.endRunning(subjectOf(userId), this.#deps.clock());
   }
-
-  let isChecking = false;
 
   /** Asks about all whose turn it is, unless the provider does not answer. */
-  async function checkUsers(): Promise<void> {
-    if (isChecking) return;
-    isChecking = true;
+  async #checkUsers(): Promise<void> {
+    const { store, clock, log } = this.#deps;
+    const { checkMs, memberKeysDays } = this.#settings;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
     try {
+      const left = await store.signIns.endUnseen(clock() - memberKeysDays * msPerDay);
+      for (const id of left) await this.#tellLeft(id, "no sign-in for MEMBER_KEYS_DAYS");
       for (;;) {
         const now = clock();
-        const user = await store.signIns.claim(now - signIn.checkMs, now);
-        if (user === undefined) break;
-        if (await check(user)) continue;
-        await store.signIns.keep(user.id, user.refreshToken, { checkedAt: user.checkedAt });
-        break;
+        const user = await store.signIns.claim(now - checkMs, now);
+        if (user === undefined) return;
+        if (await this.#check(user)) continue;
+        // After the others, whom it may answer about.
+        this.#known = undefined;
+        await store.signIns.keep(user.id, user.refreshToken, { checkedAt: now - checkMs + msPerMinute });
+        return;
       }
-      const left = await store.signIns.endUnseen(clock() - signIn.memberKeysDays * msPerDay);
-      for (const id of left) await tellLeft(id, "no sign-in for MEMBER_KEYS_DAYS");
     } catch (error) {
       log.warn("Users of the provider not checked", { error: String(error) });
     } finally {
-      isChecking = false;
+      this.#isChecking = false;
     }
   }
-
-  every(Math.min(signIn.checkMs, msPerMinute), checkUsers);
-  return {
-    begin,
-    /** @throws what `tellProblem` takes */
-    async finish(request: Request, query: URLSearchParams, kept: unknown) {
-      const finished = await waits.run(true, () => finish(request, query, kept));
-      if (finished === undefined) throw new SignInError("unreachable", "too many wait for the provider");
-      return finished;
-    },
-    tellProblem,
-    async logOut(request: Request): Promise<true> {
-      const ended = await waits.run(true, () => logOut(request));
-      if (ended === undefined) throw new ApiError(503, "Too many wait for the provider", { "retry-after": "1" });
-      return ended;
-    },
-  };
 }
 
 /** Begins a sign-in, or ends the one from which the provider sends the browser back. */
@@ -303,10 +303,8 @@ export const goThroughProvider =
 /** Back-channel logout. */
 export const logOutByProvider =
   (provider: Provider) =>
-  async ({ request }: Pick<Context, "request">) => {
-    await provider.logOut(request);
-    return new Response(null);
-  };
+  ({ request }: Pick<Context, "request">): Promise<Response> =>
+    provider.logOut(request);
 
 interface Begun {
   state: string;
@@ -364,21 +362,22 @@ function roleOf(
   return defaultRole === "none" ? undefined : defaultRole;
 }
 
-const isInvalidGrant = async (error: unknown): Promise<boolean> => {
+/** What the provider says is wrong; undefined if it does not answer. */
+async function errorOfProvider(error: unknown): Promise<string | undefined> {
   const { ResponseBodyError } = await loadClient();
-  return error instanceof ResponseBodyError && error.error === "invalid_grant";
-};
+  return error instanceof ResponseBodyError ? error.error : undefined;
+}
 
 /** What the provider did not answer, or answered in a way that no client can use. */
 const unanswered = /^OAUTH_(TIMEOUT|ABORT|RESPONSE_IS_NOT_CONFORM|RESPONSE_IS_NOT_JSON|PARSE_ERROR)$/;
 
 async function problemOf(error: unknown): Promise<SignInProblem> {
-  const { AuthorizationResponseError, ResponseBodyError, ClientError } = await loadClient();
+  const { AuthorizationResponseError, ClientError } = await loadClient();
   if (error instanceof AuthorizationResponseError) return "refused";
-  if (error instanceof ResponseBodyError) return (await isInvalidGrant(error)) ? "expired" : "invalid";
-  return error instanceof ClientError && error.code !== undefined && !unanswered.test(error.code)
-    ? "invalid"
-    : "unreachable";
+  const said = await errorOfProvider(error);
+  if (said !== undefined) return said === "invalid_grant" ? "expired" : "invalid";
+  const isInvalid = error instanceof ClientError && error.code !== undefined && !unanswered.test(error.code);
+  return isInvalid ? "invalid" : "unreachable";
 }
 
 /** For the log: what the packages say, and not what they were given. */

@@ -12,17 +12,6 @@ export function createSignInStore(engine: Engine, clock: WallClock, record: Reco
   const { subjects, sessions, keys } = engine.tables;
   const isActiveUser = and(eq(subjects.kind, "user"), eq(subjects.isActive, true));
 
-  /** The team of the first name that is one's. @param newTeam is made if there is none */
-  async function teamOf(names: readonly string[], newTeam: string | null): Promise<number | null> {
-    const found = db.select({ id: subjects.id, name: subjects.name }).from(subjects);
-    const teams = await found.where(and(eq(subjects.kind, "team"), inArray(subjects.name, [...names])));
-    const ids = new Map(teams.map(({ id, name }) => [name, id]));
-    const first = names.flatMap((name) => ids.get(name) ?? [])[0];
-    if (first !== undefined || newTeam === null) return first ?? null;
-    const row = { kind: "team", name: newTeam, isKept: true, createdAt: clock() } as const;
-    return (await db.insert(subjects).values(row).returning({ id: subjects.id }))[0]?.id ?? null;
-  }
-
   /** Switches a user off until the next sign-in. @param tried its token, unless that has changed since */
   const leave = (id: number, tried: string | null): Promise<boolean> => {
     const one = and(
@@ -58,7 +47,7 @@ export function createSignInStore(engine: Engine, clock: WallClock, record: Reco
         const seen = { isActive: true, lastSeenAt: now, signedInAt: now, refreshCheckedAt: now };
         // Some providers give a token at the first sign-in only.
         const token = refreshToken ?? (row?.refreshToken || null);
-        const team = row?.teamByProvider === false ? undefined : { teamId: await teamOf(groups, newTeam) };
+        const team = row?.teamByProvider === false ? undefined : { teamId: await teamOf(engine, groups, newTeam, now) };
         if (row !== undefined) {
           const shown = row.isKept ? row.name : name;
           const change = { ...seen, ...team, name: shown, refreshToken: token };
@@ -115,4 +104,20 @@ export function createSignInStore(engine: Engine, clock: WallClock, record: Reco
       return left;
     },
   };
+}
+
+/** The team of the first name that is one's. @param newTeam is made if there is none */
+async function teamOf(
+  { db, tables: { subjects } }: Engine,
+  names: readonly string[],
+  newTeam: string | null,
+  now: number,
+): Promise<number | null> {
+  const found = db.select({ id: subjects.id, name: subjects.name }).from(subjects);
+  const teams = await found.where(and(eq(subjects.kind, "team"), inArray(subjects.name, [...names])));
+  const ids = new Map(teams.map(({ id, name }) => [name, id]));
+  const first = names.flatMap((name) => ids.get(name) ?? [])[0];
+  if (first !== undefined || newTeam === null) return first ?? null;
+  const row = { kind: "team", name: newTeam, isKept: true, createdAt: now } as const;
+  return (await db.insert(subjects).values(row).returning({ id: subjects.id }))[0]?.id ?? null;
 }

@@ -214,13 +214,14 @@ describe("sign-in by OpenID Connect", () => {
 
   test("takes clocks that are 45 s apart, and none that are 90 s apart", async () => {
     one.provider.person = is({ groups: "ops" });
+    const { idTokenSeconds } = one.provider;
     one.provider.idTokenSeconds = 5;
     const told: unknown[] = [];
     for (const seconds of [45, -45, 90, -90]) {
       one.admin.time.now = Date.now() + seconds * 1000;
       told.push((await one.signIn()).told.get("problem"));
     }
-    one.provider.idTokenSeconds = 3600;
+    one.provider.idTokenSeconds = idTokenSeconds;
     one.admin.time.now = Date.now();
     expect(told).toEqual([null, null, "invalid", "invalid"]);
     expect(one.admin.logged.at(-1)).toContain("the provider's clock is ahead");
@@ -412,11 +413,26 @@ describe.each(whyNoPostgres === undefined ? (["SQLite", "PostgreSQL"] as const) 
         await one.admin.repeat();
       }
       expect((await one.users())[0]?.isActive).toBe(true);
-      // It is asked at once when it is back.
+      // It is asked within a minute when it is back.
       one.provider.isAway = false;
+      one.admin.time.now += 60_000;
       one.provider.disable("kim");
       await one.admin.repeat();
       expect((await one.users())[0]?.isActive).toBe(false);
+    });
+
+    test("is found though the provider has something else against another user, at every check", async () => {
+      await using one = await start({}, { engine });
+      for (const sub of ["robin", "kim"]) {
+        one.provider.person = is({ groups: "ops" }, sub);
+        await one.signIn();
+        one.admin.time.now += 1;
+      }
+      one.provider.refuseRefresh = "robin";
+      one.provider.disable("kim");
+      one.admin.time.now += hour;
+      await one.admin.repeat();
+      expect((await one.users()).map(({ isActive }) => isActive)).toEqual([true, false]);
     });
 
     test("is asked about once by several instances", async () => {
