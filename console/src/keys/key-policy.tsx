@@ -95,7 +95,7 @@ export function KeyPolicyPanel(): JSX.Element {
   const policy = useKeyPolicyQuery();
   const settings = useSettingsQuery();
   const [editing, setEditing] = createSignal<"defaults" | "member">();
-  const close = (): void => void setEditing();
+  const close = (): undefined => setEditing();
   /** Else nobody makes any. */
   const canSignIn = (): boolean =>
     settings.data?.settings.some(({ name, is_set: isSetting }) => name === "OIDC_ISSUER" && isSetting) === true;

@@ -6,7 +6,7 @@ import { plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { mayHaveSession, session } from "../lib/session.ts";
 import { resumeSession } from "../operator/session-of-cookie.ts";
-import { OwnKeysPage } from "../start/own-keys-page.tsx";
+import { OwnKeysPage } from "./own-keys-page.tsx";
 import { QuickStart } from "../start/quick-start.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -32,10 +32,10 @@ export function OwnKeyPage(): JSX.Element {
     if (was && session() === undefined) navigate("/login", { replace: true });
     return isPerson();
   }, false);
-  onMount(async () => {
+  onMount(() => {
     // Without a session, it asks for a key.
-    if (resuming()) await resumeSession().catch(() => undefined);
-    setResuming(false);
+    const end = (): boolean => setResuming(false);
+    if (resuming()) void resumeSession().then(end, end);
   });
   return (
     <Show when={!resuming()}>

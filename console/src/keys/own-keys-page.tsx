@@ -2,11 +2,11 @@ import { A } from "@solidjs/router";
 import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
 import { createEffect, createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import { api, responseBody } from "../client.ts";
-import { SumFigure } from "../keys/own-activity.tsx";
-import { DailyTokens } from "../keys/key-chart.tsx";
-import { usedLimits } from "../keys/key-limits.ts";
-import { type Limits, LimitFields } from "../keys/limit-fields.tsx";
-import { UsedLimits } from "../keys/used-limits.tsx";
+import { SumFigure } from "./own-activity.tsx";
+import { DailyTokens } from "./key-chart.tsx";
+import { usedLimits } from "./key-limits.ts";
+import { type Limits, LimitFields } from "./limit-fields.tsx";
+import { UsedLimits } from "./used-limits.tsx";
 import { plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { isMember, session } from "../lib/session.ts";
@@ -23,7 +23,7 @@ import { Menu } from "../ui/menu.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
-import { QuickStart } from "./quick-start.tsx";
+import { QuickStart } from "../start/quick-start.tsx";
 import "../styles/lazy-pages.css";
 
 const getOwnKeys = () => responseBody(api.me.keys.get());
@@ -232,11 +232,13 @@ interface DialogProps {
   onClose: () => void;
 }
 
+const titles = { new: "New key", rename: "New name", rotate: "New secret" };
+
 function OwnKeyDialog(props: DialogProps): JSX.Element {
   const key = (): OwnKey | undefined => (props.opened.kind === "new" ? undefined : props.opened.key);
-  const titles = { new: "New key", rename: "New name", rotate: "New secret", secret: `Key for “${key()?.name}”` };
+  const title = (): string => (props.opened.kind === "secret" ? `Key for “${key()?.name}”` : titles[props.opened.kind]);
   return (
-    <Dialog title={titles[props.opened.kind]} persistent={props.opened.kind === "secret"} onClose={props.onClose}>
+    <Dialog title={title()} persistent={props.opened.kind === "secret"} onClose={props.onClose}>
       <Switch fallback={<NewKeyForm {...props} />}>
         <Match when={props.opened.kind === "secret" && key()}>
           {(made) => <Secret secret={made().key} onDone={props.onClose} />}
