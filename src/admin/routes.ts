@@ -25,6 +25,7 @@ import { getLatency } from "./requests/latency.ts";
 import * as keys from "./keys/keys.ts";
 import * as subjects from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
+import { goThroughProvider, logOutByProvider, Provider, signInPath } from "./session/oidc.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import * as metrics from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
@@ -34,6 +35,7 @@ import * as inFlight from "./requests/in-flight.ts";
 import { getOverview } from "./operations/overview.ts";
 import * as ownActivity from "./keys/own-activity.ts";
 import * as ownKey from "./keys/own-key.ts";
+import * as me from "./keys/me.ts";
 import * as prices from "./usage/prices.ts";
 import * as account from "./session/own-account.ts";
 import * as tokens from "./session/tokens.ts";
@@ -48,6 +50,7 @@ import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
 import * as subjectContract from "./keys/subjects-contract.ts";
+import * as meContract from "./keys/me-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
 import * as requestContract from "./requests/contract.ts";
@@ -62,7 +65,8 @@ function contextOf(given: AdminDeps) {
   const { store, clock } = given;
   const deps = { ...given, store: { ...store, sessions: rememberSessions(store.sessions, clock) } };
   const sessions = createSessions(deps);
-  return { ...deps, sessions, login: createLogin({ ...deps, sessions }) };
+  const provider = deps.signIn && new Provider(deps.signIn, deps);
+  return { ...deps, sessions, login: createLogin({ ...deps, sessions }), provider };
 }
 
 // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
@@ -78,6 +82,7 @@ function routesForOthers(context: Context) {
     .get("/healthz", health.getHealth, operationsContract.getHealth)
     .get("/readyz", health.getReadiness(context), operationsContract.getReadiness)
     .get("/push-gpu.sh", gpu.getPushGpuScript, gpu.pushGpuScriptContract)
+    .get("/api/login", auth.getLogin(context), sessionContract.getLogin)
     .post("/api/login", auth.logIn(context), sessionContract.logIn)
     .get("/api/me", auth.getMe(context), sessionContract.getMe);
 
@@ -99,16 +104,26 @@ function routesForOthers(context: Context) {
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
 
-/** A group that takes a body or audit.changes something. @param security what the document shows that it takes */
+/** What browsers and the provider call. Without one, these addresses are the console's, as any other. */
+function routesOfSignIn({ provider }: Context): Elysia {
+  const app = new Elysia({ detail: { hide: true } });
+  if (provider !== undefined) {
+    app.get(signInPath, goThroughProvider(provider));
+    app.post(`${signInPath}/logout`, logOutByProvider(provider), { parse: "none" });
+  }
+  return app;
+}
+
+/** A group that takes a body or changes something. @param security what the document shows that it takes */
 const withBody = (context: Context, role: Role, security: Security = [withCsrf, { token: [role] }]) =>
   new Elysia({ detail: { security } })
     .derive(auth.requireActor(context))
-    // The next guard reads the body. Elysia would, for a route that is wrapped by `audit.changes`.
+    // The next guard reads the body. Elysia would, for a route that is wrapped by `changes`.
     .onParse(() => null)
     .derive(requireCsrfToken(context))
     .onTransform(auth.requireRole(role));
 
-/** Everybody who is known may read; nothing here audit.changes anything. */
+/** Everybody who may see of others reads; nothing here changes anything. */
 const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
   new Elysia({ detail: { security: [withSession, { token: ["viewer"] }] } })
     .derive(auth.requireActor(context))
@@ -145,7 +160,7 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .get("/api/settings", getSettings(context), operationsContract.getSettings)
     .get("/api/openapi.json", document, operationsContract.getOpenApi);
 
-/** What an administrator audit.changes, in the console or by a program. */
+/** What an administrator changes, in the console or by a program. */
 const routesForAdmins = (context: Context) =>
   withBody(context, "admin")
     .post("/api/keys", changes("key.create", keys.createKey(context)), keyContract.createKey)
@@ -173,19 +188,38 @@ const routesForAdmins = (context: Context) =>
     )
     .put("/api/prices", changes("prices.set", prices.setPrices(context)), costContract.setPrices);
 
-/** Who may act for whom: a program must not give itself rights. */
-function routesForSessions(context: Context) {
-  const reads = new Elysia({ detail: { security: [withSession] } })
+const readsOfSession = (context: Context, role: Role) =>
+  new Elysia({ detail: { security: [withSession] } })
     .derive(auth.requireActor(context))
     .derive(auth.requireSession)
-    .mapResponse(compressJson)
-    .get("/api/sessions", account.listSessions(context), sessionContract.listSessions)
-    .get("/api/tokens", tokens.listTokens(context), sessionContract.listTokens);
-  const writes = withBody(context, "admin", [withCsrf])
+    .onTransform(auth.requireRole(role))
+    .mapResponse(compressJson);
+
+/** Who may act for whom: a program must not give itself rights. */
+const routesForSessionsOfAdmins = (context: Context) =>
+  new Elysia()
+    .use(readsOfSession(context, "admin").get("/api/tokens", tokens.listTokens(context), sessionContract.listTokens))
+    .use(
+      withBody(context, "admin", [withCsrf])
+        .derive(auth.requireSession)
+        .post("/api/tokens", changes("token.create", tokens.createToken(context)), sessionContract.createToken)
+        .delete("/api/tokens/:id", changes("token.delete", tokens.deleteToken(context)), sessionContract.deleteToken)
+        .post(
+          "/api/password",
+          changes("password.change", account.changePassword(context)),
+          sessionContract.changePassword,
+        ),
+    );
+
+/** What everybody has of their own; keys, whoever signed in at a provider. */
+function routesForMembers(context: Context) {
+  const reads = readsOfSession(context, "member").get(
+    "/api/sessions",
+    account.listSessions(context),
+    sessionContract.listSessions,
+  );
+  const writes = withBody(context, "member", [withCsrf])
     .derive(auth.requireSession)
-    .post("/api/tokens", changes("token.create", tokens.createToken(context)), sessionContract.createToken)
-    .delete("/api/tokens/:id", changes("token.delete", tokens.deleteToken(context)), sessionContract.deleteToken)
-    .post("/api/password", changes("password.change", account.changePassword(context)), sessionContract.changePassword)
     .delete("/api/sessions/:id", changes("session.end", account.endSession(context)), sessionContract.endSession)
     .delete(
       "/api/sessions",
@@ -193,7 +227,17 @@ function routesForSessions(context: Context) {
       sessionContract.endOtherSessions,
     )
     .post("/api/logout", changes("session.log_out", auth.logOut(context)), sessionContract.logOut);
-  return new Elysia().use(reads).use(writes);
+  const ofUser = readsOfSession(context, "member")
+    .derive(me.requireUser(context))
+    .get("/api/me/keys", me.listOwnKeys(context), meContract.listOwnKeys)
+    .get("/api/me/usage", me.getOwnUsage(context), meContract.getOwnUsage);
+  const byUser = withBody(context, "member", [withCsrf])
+    .derive(auth.requireSession)
+    .derive(me.requireUser(context))
+    .post("/api/me/keys", changes("key.create", me.createOwnKey(context)), meContract.createOwnKey)
+    .patch("/api/me/keys/:id", changes("key.update", me.updateOwnKey(context)), meContract.updateOwnKey)
+    .post("/api/me/keys/:id/rotate", changes("key.rotate", me.rotateOwnKey(context)), meContract.rotateOwnKey);
+  return new Elysia().use(reads).use(writes).use(ofUser).use(byUser);
 }
 
 /** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
@@ -209,9 +253,11 @@ export function adminRoutes(deps: AdminDeps) {
       Object.assign(set.headers, adminHeaders);
     })
     .use(routesForOthers(context))
+    .use(routesOfSignIn(context))
     .use(routesForViewers(context, (): OpenApiDocument => openApiDocument(app)))
     .use(withBody(context, "viewer").post("/api/explain", explainRequest(context), requestContract.explainRequest))
     .use(routesForAdmins(context))
-    .use(routesForSessions(context));
+    .use(routesForSessionsOfAdmins(context))
+    .use(routesForMembers(context));
   return app.use(notFoundRoutes(app.routes));
 }

@@ -9,6 +9,7 @@ import {
   checkDatabase,
   checkDescriptors,
   checkDisk,
+  checkProvider,
   type Finding,
   findStates,
 } from "./checks.ts";
@@ -37,6 +38,7 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
   descriptors     how many files and connections may be open
   models          MODELS_FILE can be used; status 2, and a line for each fault, if not
   backend         responds, and its engine knows what MODELS_FILE says of it; each has a line
+  sign-in         the provider of OpenID Connect responds; its redirect URI, and what it lacks
   clock           not behind the newest request in the database, nor 60 s off from the backend
 
 It changes nothing but the row that /readyz writes too, and also works while a server runs.
@@ -90,6 +92,7 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
     catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen, closedPaths)),
   );
   for (const finding of backends) report("backend", finding);
+  if (config.signIn !== undefined) report("sign-in", await checkProvider(config.signIn));
   const backend = backends.find(({ seen }) => seen !== undefined)?.seen;
   report("clock", checkClock({ now: Date.now(), database, backend }));
   return findings.some(({ state }) => state === "failed") ? 1 : 0;

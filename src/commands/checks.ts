@@ -4,6 +4,7 @@ import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootst
 import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
 import { matchesGlob } from "../domain/keys.ts";
+import { discover, reasonOf, signInPath } from "../admin/session/oidc.ts";
 import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { findEngine } from "../proxy/upstream/engine.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
@@ -176,6 +177,25 @@ async function listEngineProblems(backend: Backend, { models }: Catalog, closed:
     ...(heeds ? ["its engine goes by the priority of clients; set priority or engine_members of the backend"] : []),
     ...(isOpen ? [`${engine} knows no private_cache on ${path}; close that, or leave private_cache out`] : []),
   ];
+}
+
+/** What the provider of OpenID Connect announces. */
+export async function checkProvider(settings: NonNullable<Config["signIn"]>): Promise<Finding> {
+  const { issuer, consoleUrl, scopes } = settings;
+  try {
+    const metadata = await discover(settings);
+    const lacks = [
+      metadata.code_challenge_methods_supported?.includes("S256") !== true && "PKCE (used all the same)",
+      metadata.userinfo_endpoint === undefined && "userinfo (groups must be in the ID token)",
+      metadata["backchannel_logout_supported"] !== true && "back-channel logout (sessions end after 12 hours)",
+    ].filter((one) => one !== false);
+    const unknown = scopes.split(" ").filter((one) => metadata.scopes_supported?.includes(one) === false);
+    const rest = lacks.length === 0 ? "" : `; it does not announce ${lacks.join(", ")}`;
+    const text = `${issuer} responds; redirect URI ${consoleUrl}${signInPath}${rest}`;
+    return unknown.length === 0 ? ok(text) : warning(`${text}; OIDC_SCOPES: it does not have ${unknown.join(" ")}`);
+  } catch (error) {
+    return failed(`${issuer}: ${reasonOf(error)}`);
+  }
 }
 
 /** What backends store whoever made it, as far as they list it. */

@@ -18,9 +18,11 @@ import {
   list,
   port,
   readClientRules,
+  readFile,
   readOrigins,
   readUpstreamUrl,
   seconds,
+  securePattern,
   socketPattern,
   text,
   upstreamAddress,
@@ -30,6 +32,8 @@ import {
 } from "./setting-kinds.ts";
 
 export type { Environment };
+
+const groups = "groups separated by commas, as the provider spells them";
 
 export const variables = {
   PROXY_UPSTREAM_URL: {
@@ -137,6 +141,37 @@ export const variables = {
   ADMIN_USERNAME: text(Type.String({ default: "admin" }), "a user name"),
   ADMIN_PASSWORD: chosenSecret({ minLength: 8, minDifferent: 1 }, "at least 8 characters"),
   SECRET_KEY: chosenSecret({ minLength: 16, minDifferent: 8 }, "at least 16 characters, 8 of them different"),
+  ADMIN_URL: text(
+    Type.Optional(Type.String({ pattern: `${securePattern}$` })),
+    "an origin such as https://gate.example.com, or http:// on a loopback address",
+  ),
+  OIDC_ISSUER: text(
+    Type.Optional(Type.String({ pattern: `${securePattern}(/[^?#\\s]*)?$` })),
+    "an https:// address, or http:// on a loopback address",
+  ),
+  OIDC_CLIENT_ID: text(Type.Optional(Type.String()), "the id of a client"),
+  OIDC_CLIENT_SECRET: {
+    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
+    secret: true,
+  },
+  OIDC_CLIENT_SECRET_FILE: {
+    schema: Type.Optional(Type.String({ pattern: visibleAscii })),
+    read: readFile,
+    allowed: "a file that can be read, with nothing but the secret",
+  },
+  OIDC_SCOPES: text(
+    Type.String({ default: "openid profile email", pattern: "(^| )openid( |$)" }),
+    "scopes separated by spaces, openid among them",
+  ),
+  OIDC_NAME: text(Type.String({ default: "OpenID Connect", maxLength: 60 }), "a name of at most 60 characters"),
+  OIDC_ONLY: choice(["on", "off"], "off"),
+  OIDC_GROUPS_CLAIM: text(Type.String({ default: "groups" }), "the name of a claim; dots walk into objects"),
+  OIDC_ADMIN_GROUPS: { schema: Type.Optional(Type.Array(Type.String())), read: list, allowed: groups },
+  OIDC_VIEWER_GROUPS: { schema: Type.Optional(Type.Array(Type.String())), read: list, allowed: groups },
+  OIDC_DEFAULT_ROLE: choice(["none", "member"], "none"),
+  OIDC_CREATE_TEAMS: choice(["on", "off"], "off"),
+  OIDC_CHECK_SECONDS: seconds({ default: 3600, exclusiveMinimum: 0 }),
+  MEMBER_KEYS_DAYS: integer({ minimum: 1, maximum: 3660, default: 30 }),
   TRUST_PROXY: integer({ minimum: 0, maximum: 100, default: 0 }),
   METRICS_TOKEN: {
     ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
@@ -227,6 +262,30 @@ function backupPlan({ BACKUP_DIR: folder, BACKUP_AT: at, BACKUP_KEEP: keep }: Se
   return { folder, atMinute: hours * 60 + minutes, keep };
 }
 
+function signInOf(settings: Settings) {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, ADMIN_URL: consoleUrl } = settings;
+  const clientSecret = settings.OIDC_CLIENT_SECRET ?? settings.OIDC_CLIENT_SECRET_FILE;
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined || consoleUrl === undefined)
+    return undefined;
+  return {
+    issuer,
+    clientId,
+    clientSecret,
+    consoleUrl,
+    scopes: settings.OIDC_SCOPES,
+    name: settings.OIDC_NAME,
+    /** The form for the password is folded. */
+    isOnly: settings.OIDC_ONLY === "on",
+    groupsClaim: settings.OIDC_GROUPS_CLAIM,
+    adminGroups: settings.OIDC_ADMIN_GROUPS ?? [],
+    viewerGroups: settings.OIDC_VIEWER_GROUPS ?? [],
+    defaultRole: settings.OIDC_DEFAULT_ROLE,
+    createsTeams: settings.OIDC_CREATE_TEAMS === "on",
+    checkMs: settings.OIDC_CHECK_SECONDS * 1000,
+    memberKeysDays: settings.MEMBER_KEYS_DAYS,
+  };
+}
+
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
 
 function configFrom(settings: Settings, terminal: boolean) {
@@ -305,6 +364,8 @@ function configFrom(settings: Settings, terminal: boolean) {
       secretKey: settings.SECRET_KEY,
       metricsToken: settings.METRICS_TOKEN,
     },
+    /** By OpenID Connect; undefined: only the password. */
+    signIn: signInOf(settings),
     limitsFallback: settings.LIMITS_FALLBACK,
     notices: { url: settings.NOTICE_URL, secret: settings.NOTICE_SECRET },
     metrics: { perKey: settings.METRICS_PER_KEY === "on" },

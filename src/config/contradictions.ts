@@ -25,7 +25,7 @@ export function findContradictions(settings: Settings, environment: Environment)
   if (settings.ADMIN_HOST !== undefined && settings.ADMIN_PORT === undefined) {
     problems.push("ADMIN_HOST: has no effect without ADMIN_PORT; set both or neither");
   }
-  problems.push(...listenContradictions(settings));
+  problems.push(...listenContradictions(settings), ...signInContradictions(environment));
   if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
     problems.push(
       "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
@@ -54,6 +54,21 @@ function listenContradictions(settings: Settings): string[] {
     problems.push("TLS_CERT: has no effect on a UNIX socket; leave it unset, or set ADMIN_PORT");
   }
   return problems;
+}
+
+const besideIssuer = ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "ADMIN_URL"];
+
+function signInContradictions(environment: Environment): string[] {
+  const isSet = (name: string): boolean => (environment[name] ?? "") !== "";
+  const isSecretSet = isSet("OIDC_CLIENT_SECRET");
+  if (isSet("OIDC_CLIENT_SECRET_FILE") && isSecretSet)
+    return ["OIDC_CLIENT_SECRET_FILE: must not be set together with OIDC_CLIENT_SECRET"];
+  if (isSet("OIDC_ISSUER")) {
+    const missing = besideIssuer.filter((name) => !isSet(name) && !isSet(`${name}_FILE`));
+    return missing.map((name) => `${name}: must be set together with OIDC_ISSUER`);
+  }
+  const idle = Object.keys(environment).filter((name) => /^OIDC_(CLIENT|ADMIN|VIEWER)_/.test(name) && isSet(name));
+  return idle.map((name) => `${name}: has no effect without OIDC_ISSUER; set both or neither`);
 }
 
 /** What the file of `MODELS_FILE` says in its own way. */

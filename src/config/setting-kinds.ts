@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import {
   type TInteger,
   type TNumber,
@@ -86,8 +87,20 @@ function isOrigin(given: string): boolean {
   return url !== null && url.host !== "" && given === `${url.protocol}//${url.host}`;
 }
 
+/** What a file has, but for white space around it. */
+export function readFile(path: string): unknown {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return invalid;
+  }
+}
+
 export const visibleAscii = "^[\\x21-\\x7e]+$";
 export const hostPattern = "^(?!unix:)[^\\s/]+$";
+/** An origin to which secrets may be sent. */
+export const securePattern =
+  "^(?:https://[^\\s/?#@]+|http://(?:localhost|127\\.\\d+\\.\\d+\\.\\d+|\\[::1\\])(?::\\d+)?)";
 /** A socket's path has at most 107 bytes (unix(7)). */
 export const socketPattern = "^unix:/[\\x21-\\x7e]{1,106}$";
 export const upstreamPattern = `^https?://|${socketPattern}`;

@@ -1,5 +1,5 @@
-/** From the least to the most. */
-export const roles = ["viewer", "admin"] as const;
+/** From the least to the most. A member has own keys, and sees nothing of others. */
+export const roles = ["member", "viewer", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /** Who changes what. A method of the store that gets one records what it changes, in the same transaction. */

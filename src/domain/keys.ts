@@ -44,7 +44,7 @@ export interface SeenUser {
   max: number;
 }
 
-/** A user as each of its requests needs it. */
+/** A user as each of its requests needs it, found by what a request shows, or by the id. */
 export interface FoundUser {
   id: UserId;
   isActive: boolean;

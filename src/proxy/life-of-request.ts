@@ -250,8 +250,9 @@ export class LifeOfRequest {
     this.#use(key);
     if (!path.startsWith(ownPaths)) requireOpenPath(path, config.closedPaths, key.rules);
     const from = key.rules?.users_from ?? null;
-    this.#isUserInBody = from === "body" && this.#method === "POST";
-    if (from !== null && !this.#isUserInBody) this.#use(await this.#deps.users.know(key, this.#request));
+    const isOwn = key.userId !== undefined;
+    this.#isUserInBody = from === "body" && this.#method === "POST" && !isOwn;
+    if (isOwn || (from !== null && !this.#isUserInBody)) this.#use(await this.#deps.users.know(key, this.#request));
   }
 
   /** From now on it is a request of the key, and of its user. */

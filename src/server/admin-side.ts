@@ -15,11 +15,11 @@ import type { Catalog } from "../domain/models.ts";
 import { nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
 
-export type AdminConfig = Pick<Config, "admin" | "storage" | "listen">;
+export type AdminConfig = Pick<Config, "admin" | "signIn" | "storage" | "listen">;
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
-  { admin, storage, listen }: AdminConfig,
+  { admin, signIn, storage, listen }: AdminConfig,
   services: Services,
   connections: Connections,
 ): Promise<AdminAppDeps> {
@@ -35,6 +35,11 @@ export async function adminSideOf(
     ...stats,
     ...askingRewriter(services),
     config: { username, metricsToken },
+    signIn,
+    every(ms, work) {
+      const timer = setInterval(() => void work(), ms);
+      services.draining.signal.addEventListener("abort", () => clearInterval(timer));
+    },
     signingKey,
     clientAddress: (request) => clientAddress(request, connections.peerAddress(request)),
     metricsContentType,

@@ -8,6 +8,7 @@ import { createSubjectStore } from "./keys/subjects.ts";
 import { createLimitStore } from "./limits/limits.ts";
 import { createAuditStore, createRecordChange } from "./accounts/audit.ts";
 import { createSessionStore } from "./accounts/sessions.ts";
+import { createSignInStore } from "./accounts/sign-ins.ts";
 import { createSettingsStore } from "./accounts/settings.ts";
 import { createTokenStore } from "./accounts/tokens.ts";
 import type { Engine } from "./engine/engine.ts";
@@ -40,6 +41,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     database: createDatabaseStore(engine, settings),
     gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine, record),
+    signIns: createSignInStore(engine, clock, record),
     tokens: createTokenStore(engine, record),
     audit: createAuditStore(engine, clock, record),
     settings,

@@ -11,7 +11,7 @@ import type { GpuStore } from "./gpu/contract.ts";
 import type { KeyStore, SubjectStore } from "./keys/contract.ts";
 import type { LimitStore } from "./limits/contract.ts";
 import type { RequestLogStore } from "./requests/contract.ts";
-import type { AuditStore, SessionStore, SettingsStore, TokenStore } from "./accounts/contract.ts";
+import type { AuditStore, SessionStore, SettingsStore, SignInStore, TokenStore } from "./accounts/contract.ts";
 import type { TrafficStore } from "./traffic/contract.ts";
 import type { UsageStore, ReconciliationStore } from "./usage/contract.ts";
 
@@ -29,6 +29,7 @@ export interface Store {
   readonly limits: LimitStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;
+  readonly signIns: SignInStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
   readonly settings: SettingsStore;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { whyNoPostgres } from "../support/postgres.ts";
+import { roles } from "../../src/domain/changes.ts";
 import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
 
 /** Who may do what. Reads are of everybody who is known, except those of tokens and sessions. */
@@ -21,19 +22,21 @@ const byAdmins = [
   "POST /api/states/silence",
   "POST /api/notices/test",
 ];
-const bySessions = [
-  "GET /api/tokens",
-  "POST /api/tokens",
-  "DELETE /api/tokens/{id}",
-  "GET /api/sessions",
-  "DELETE /api/sessions",
-  "DELETE /api/sessions/{id}",
-  "POST /api/password",
-  "POST /api/logout",
+const bySessionsOfAdmins = ["GET /api/tokens", "POST /api/tokens", "DELETE /api/tokens/{id}", "POST /api/password"];
+const byMembers = ["GET /api/sessions", "DELETE /api/sessions", "DELETE /api/sessions/{id}", "POST /api/logout"];
+/** Of who signed in at a provider. */
+const byUsers = [
+  "GET /api/me/keys",
+  "GET /api/me/usage",
+  "POST /api/me/keys",
+  "PATCH /api/me/keys/{id}",
+  "POST /api/me/keys/{id}/rotate",
 ];
+const bySessions = [...bySessionsOfAdmins, ...byMembers, ...byUsers];
 const changesNothing = ["POST /api/explain"];
 /** They know no session: open, or for API keys. */
 const ofOthers = new Set([
+  "GET /api/login",
   "POST /api/login",
   "GET /api/me",
   "POST /api/gpu-stats",
@@ -95,6 +98,34 @@ describe.each(engines)("%s", (engine) => {
     expect((await admin.send("POST", "/api/keys", { headers: bearing(token), json: { name: role } })).status).toBe(
       role === "admin" ? 201 : 403,
     );
+  });
+
+  test.each(roles)("who signed in as a %s may do what the table says, and nothing else", async (role) => {
+    const person = await admin.signIn({ name: role, role });
+    const may = (name: string, method: string): boolean => {
+      if (role === "admin" || [...byMembers, ...byUsers].includes(name)) return true;
+      const isOfAdmins = [...byAdmins, ...bySessionsOfAdmins].includes(name);
+      return role === "viewer" && !isOfAdmins && (method === "GET" || changesNothing.includes(name));
+    };
+    const last = "POST /api/logout";
+    for (const { name, method, path } of ofApi().toSorted(
+      (a, b) => Number(a.name === last) - Number(b.name === last),
+    )) {
+      const { status } = await admin.send(method, path, { as: person, ...(method !== "GET" && { json: {} }) });
+      // A wrong password is answered like what may not be done.
+      const isAllowed = ![401, 403].includes(status) && status < 500;
+      expect([name, status === 403, isAllowed]).toEqual([name, !may(name, method), may(name, method)]);
+    }
+    expect((await admin.send("GET", "/api/sessions", { as: person })).status).toBe(401);
+    // An administrator has ended all other sessions.
+    owner = await admin.login();
+  });
+
+  test("the administrator, who is no user, has no keys of his own", async () => {
+    for (const { method, path } of operations.filter(({ name }) => byUsers.includes(name))) {
+      const { status, json } = await admin.send(method, path, { as: owner, ...(method !== "GET" && { json: {} }) });
+      expect([status, json]).toEqual([403, { error: "This is for who signs in with OpenID Connect" }]);
+    }
   });
 
   test("a token is refused when it has expired, is deleted, or is not one", async () => {

@@ -23,6 +23,12 @@ interface SessionRoute {
 }
 
 const sessionRoutes: SessionRoute[] = [
+  // The administrator is no user.
+  { method: "GET", path: "/api/me/keys", status: 403, contains: "OpenID Connect" },
+  { method: "GET", path: "/api/me/usage", status: 403, contains: "OpenID Connect" },
+  { method: "POST", path: "/api/me/keys", json: { name: "k" }, status: 403, contains: "OpenID Connect" },
+  { method: "PATCH", path: "/api/me/keys/1", json: { name: "k" }, status: 403, contains: "OpenID Connect" },
+  { method: "POST", path: "/api/me/keys/1/rotate", json: {}, status: 403, contains: "OpenID Connect" },
   { method: "GET", path: "/api/keys", status: 200, contains: '"name":"first"' },
   { method: "POST", path: "/api/keys", json: { name: "second" }, status: 201, contains: '"name":"second"' },
   { method: "POST", path: "/api/keys/1/rotate", json: {}, status: 200, contains: '"id":1' },
@@ -98,7 +104,14 @@ const sessionRoutes: SessionRoute[] = [
 ];
 
 test("every route but the open ones requires a session or key, and the CSRF token if it changes something", async () => {
-  const open = new Set(["GET /healthz", "GET /readyz", "GET /push-gpu.sh", "POST /api/login", "GET /api/me"]);
+  const open = new Set([
+    "GET /healthz",
+    "GET /readyz",
+    "GET /push-gpu.sh",
+    "GET /api/login",
+    "POST /api/login",
+    "GET /api/me",
+  ]);
   const guarded = admin.routes.filter(({ method, path }) => method !== "ALL" && !open.has(`${method} ${path}`));
   expect(guarded).toHaveLength(
     sessionRoutes.length +

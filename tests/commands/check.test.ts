@@ -10,6 +10,7 @@ import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
+import { startProvider } from "../support/oidc-provider.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { commandLine, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
@@ -47,6 +48,23 @@ test("while a large database is read, check tells how much of it was", async () 
 });
 
 describe("tollgate check", () => {
+  test("asks a provider of OpenID Connect what it has, and names the redirect URI", async () => {
+    const consoleUrl = "http://127.0.0.1:9";
+    await using provider = await startProvider(consoleUrl);
+    const environment = { PORT: "0", ADMIN_URL: consoleUrl, ...provider.settings };
+    const check = async (more: ProgramEnvironment) =>
+      linesOf((await runProgram(["check"], { ...environment, ...more })).stdout)["sign-in"];
+    const found = await check({});
+    expect(found).toEqual({ state: "ok", text: `${provider.issuer} responds; redirect URI ${consoleUrl}/login/oidc` });
+    expect(await check({ OIDC_SCOPES: "openid groups" })).toMatchObject({
+      state: "warning",
+      text: expect.stringContaining("OIDC_SCOPES: it does not have groups"),
+    });
+    provider.isAway = true;
+    expect((await check({}))?.state).toBe("failed");
+    expect(await check({ OIDC_ISSUER: `${provider.issuer}/other` })).toMatchObject({ state: "failed" });
+  });
+
   test("finds nothing wrong with a running server, and changes nothing", async () => {
     using backend = startSimulator();
     const environment = { PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password" };

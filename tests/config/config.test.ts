@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { createTempFolder } from "../support/temp-folder.ts";
 import { ConfigError, type Environment, readConfig } from "../../src/config/config.ts";
 import type { ClientRules } from "../../src/domain/models.ts";
 
@@ -114,6 +116,18 @@ describe("readConfig", () => {
     ["PROXY_SSE_KEEPALIVE", "-1"],
     ["PUBLIC_URL", "gate.example.com"],
     ["PUBLIC_URL", "https://gate.example.com/v1"],
+    ["ADMIN_URL", "https://gate.example.com/"],
+    ["ADMIN_URL", "http://gate.example.com"],
+    ["ADMIN_URL", "http://localhost.example.com"],
+    ["OIDC_ISSUER", "http://id.example.com"],
+    ["OIDC_ISSUER", "https://user@id.example.com"],
+    ["OIDC_ISSUER", "https://id.example.com/?a=1"],
+    ["OIDC_CLIENT_SECRET_FILE", "/nowhere/secret"],
+    ["OIDC_SCOPES", "profile email"],
+    ["OIDC_ONLY", "1"],
+    ["OIDC_DEFAULT_ROLE", "admin"],
+    ["OIDC_CHECK_SECONDS", "0"],
+    ["MEMBER_KEYS_DAYS", "0"],
     ["PROXY_CORS_ORIGINS", "chat.example.com"],
     ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
     ["PROXY_CORS_ORIGINS", "https://Chat.example.com"],
@@ -183,14 +197,18 @@ describe("readConfig", () => {
     expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
   });
 
-  test.each(["SECRET_KEY", "ADMIN_PASSWORD", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL"])(
-    "never shows the value of an invalid %s",
-    (name) => {
-      const problems = problemsOf({ [name]: "hu sh" });
-      expect(problems.join()).toContain(name);
-      expect(problems.join()).not.toContain("hu sh");
-    },
-  );
+  test.each([
+    "SECRET_KEY",
+    "ADMIN_PASSWORD",
+    "PROXY_UPSTREAM_API_KEY",
+    "METRICS_TOKEN",
+    "DATABASE_URL",
+    "OIDC_CLIENT_SECRET",
+  ])("never shows the value of an invalid %s", (name) => {
+    const problems = problemsOf({ [name]: "hu sh" });
+    expect(problems.join()).toContain(name);
+    expect(problems.join()).not.toContain("hu sh");
+  });
 
   test("never shows a password in an address", () => {
     const problems = problemsOf({ PROXY_UPSTREAM_URL: "http://user:hush@backend" });
@@ -240,6 +258,47 @@ describe("readConfig", () => {
     expect(problems).toEqual(
       isTaken ? [] : ["DATABASE_URL: its value is not allowed; use a postgres:// address with one host"],
     );
+  });
+});
+
+describe("OpenID Connect", () => {
+  const signIn = {
+    ADMIN_URL: "https://gate.example.com",
+    OIDC_ISSUER: "https://id.example.com/realms/one",
+    OIDC_CLIENT_ID: "tollgate",
+    OIDC_CLIENT_SECRET: "hush-hush",
+  };
+
+  test("is off unless an issuer is set, and reads its secret from a file too", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("secret"), "from-the-file\n");
+    expect(readConfig({}, false).signIn).toBeUndefined();
+    expect(readConfig({ ADMIN_URL: signIn.ADMIN_URL }, false).signIn).toBeUndefined();
+    const { OIDC_CLIENT_SECRET: _secret, ...others } = signIn;
+    const settings = { ...others, OIDC_CLIENT_SECRET_FILE: folder.file("secret"), OIDC_ADMIN_GROUPS: "ops, leads" };
+    const read = readConfig(settings, false).signIn;
+    expect(read).toMatchObject({ clientSecret: "from-the-file", adminGroups: ["ops", "leads"], viewerGroups: [] });
+    expect(read).toMatchObject({ scopes: "openid profile email", groupsClaim: "groups", defaultRole: "none" });
+  });
+
+  test.each(["http://127.0.0.1:9000", "http://localhost:9000/x", "http://[::1]", "https://id.example.com"])(
+    "takes the issuer %s",
+    (issuer) => expect(problemsOf({ ...signIn, OIDC_ISSUER: issuer })).toEqual([]),
+  );
+
+  test.each(["ADMIN_URL", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"])("needs %s beside the issuer", (name) => {
+    expect(problemsOf({ ...signIn, [name]: "" })).toEqual([`${name}: must be set together with OIDC_ISSUER`]);
+  });
+
+  test("refuses a setting that has no effect, and a secret given twice", () => {
+    expect(problemsOf({ OIDC_CLIENT_ID: "x" })).toEqual([
+      "OIDC_CLIENT_ID: has no effect without OIDC_ISSUER; set both or neither",
+    ]);
+    using folder = createTempFolder();
+    writeFileSync(folder.file("secret"), "hush");
+    expect(problemsOf({ ...signIn, OIDC_CLIENT_SECRET_FILE: folder.file("secret") })).toEqual([
+      "OIDC_CLIENT_SECRET_FILE: must not be set together with OIDC_CLIENT_SECRET",
+    ]);
   });
 });
 

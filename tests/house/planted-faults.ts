@@ -720,8 +720,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "audit-secret",
     says: "Whoever may read the record of changes reads the secrets of keys",
-    find: `key: maskKey(key.key), name, is_active: isActive, owner`,
-    put: `key: key.key, name, is_active: isActive, owner`,
+    find: `key: maskKey(key.key),`,
+    put: `key: key.key,`,
     tests: ["tests/admin/audit.test.ts"],
   },
   {

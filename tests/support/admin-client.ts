@@ -51,8 +51,11 @@ export async function logIn(adminUrl: string, username: string, secret: string):
   const { csrf_token: csrfToken } = (await login.json()) as { csrf_token: string };
   // By hand, because the cookie is restricted to HTTPS and tests use plain HTTP on loopback.
   const setCookie = login.headers.getSetCookie().find((line) => line.startsWith("session="));
-  const cookie = setCookie?.split(";", 1)[0] ?? "";
+  return clientWith(adminUrl, setCookie?.split(";", 1)[0] ?? "", csrfToken);
+}
 
+/** Of a session that there is. */
+export function clientWith(adminUrl: string, cookie: string, csrfToken: string): AdminClient {
   const request = (method: string, path: string, body?: unknown): Promise<Response> => {
     const headers: Record<string, string> = { cookie };
     if (method !== "GET" && method !== "HEAD") headers["x-csrf-token"] = csrfToken;

@@ -8,11 +8,13 @@ import type { CurrentCatalog } from "../../src/domain/models.ts";
 import { createLog } from "../../src/log/log.ts";
 import { openCatalog } from "../../src/server/current-catalog.ts";
 import { startServer } from "../../src/server/server.ts";
+import { openStore } from "../../src/store/open.ts";
 import { createChangeNotifier } from "./change-notifier.ts";
 import { type Client, clientOf } from "./client.ts";
 import { copyDatabaseWithPassword } from "./migrated-database.ts";
 import { type EngineName, sharedPostgres, takeDatabase, type TakenDatabase } from "./postgres.ts";
-import { type AdminClient, type ListedKey, logIn, password, quickPasswordHash } from "./admin-client.ts";
+import { type AdminClient, clientWith, type ListedKey, logIn, password, quickPasswordHash } from "./admin-client.ts";
+import { type Person, signIn } from "./sign-in.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
@@ -30,6 +32,8 @@ export interface Tollgate extends AsyncDisposable, Client {
   log: readonly LogEntry[];
   /** The first past or future entry that matches. */
   waitForLog(matches: (entry: LogEntry) => boolean): Promise<LogEntry>;
+  /** Of somebody who signs in at a provider. */
+  signIn(person: Parameters<typeof signIn>[1]): Promise<AdminClient & Person>;
   /** Stops the server. Later calls wait for the same stop. */
   stop(): Promise<boolean>;
 }
@@ -97,6 +101,12 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     },
     log,
     waitForLog,
+    async signIn(person) {
+      const store = await openStore({ dataDir, databaseUrl: database?.url, clock, log: logged });
+      const signedIn = await signIn({ store, signingKey: config.admin.secretKey ?? "", clock }, person);
+      await store.close();
+      return { ...signedIn, ...clientWith(server.adminUrl, signedIn.cookie, signedIn.csrf) };
+    },
     stop,
     async [Symbol.asyncDispose]() {
       await stop();

@@ -109,6 +109,41 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     expect((await namesOf(id))[1]).toEqual(["Bo", "b-2"]);
   });
 
+  test("a key of somebody's own counts for its user and the user's team, whatever it sends, and ends with the user", async () => {
+    const team = await gate.admin.expectOk<{ id: number }>("POST", "/api/teams", { name: `of ${engine}` });
+    const kim = await gate.signIn({ name: "Kim", role: "member", teamId: team.id });
+    const own = await kim.expectOk<{ id: number; key: string }>("POST", "/api/me/keys", { name: "codex" });
+    const second = await kim.expectOk<{ key: string }>("POST", "/api/me/keys", { name: "aider" });
+    expect(await statusOf(post(own.key, {}, { script: "usage=3,4" }))).toBe(200);
+    // Nor does a key that is told to tell users apart.
+    await gate.admin.updateKey(own.id, { users_from: "body" });
+    const body = { ...chat, user: "lee" };
+    expect(await statusOf(post(own.key, {}, { script: "usage=10,20", body }))).toBe(200);
+    expect(await statusOf(post(second.key, {}, { script: "usage=100,200" }))).toBe(200);
+    const total = { request_count: 3, input_tokens: 113, output_tokens: 224 };
+    await pollUntil(async () => {
+      const usage = await kim.expectOk<{ today: object; team: object }>("GET", "/api/me/usage");
+      return Bun.deepMatch({ today: total, team: { name: `of ${engine}`, today: total } }, usage);
+    });
+    const costs = await gate.admin.expectOk<{ rows: object[] }>("GET", `/api/usage/costs?by=user&team_id=${team.id}`);
+    expect(costs.rows).toMatchObject([{ user_id: kim.userId, request_count: 3 }]);
+    const holder = await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": own.key } });
+    expect(await holder.json()).toMatchObject({ name: "Kim: codex", team: { name: `of ${engine}` } });
+
+    await gate.admin.expectOk("PATCH", `/api/users/${kim.userId}`, { tokens_per_day: 100 });
+    await pollUntil(async () => (await statusOf(post(second.key))) === 402);
+    await gate.admin.expectOk("PATCH", `/api/users/${kim.userId}`, { tokens_per_day: null });
+    await pollUntil(async () => (await statusOf(post(second.key))) === 200);
+
+    const running = await post(own.key, {}, { body: { ...chat, stream: true }, script: "gap=forever@2" });
+    await gate.admin.expectOk("PATCH", `/api/users/${kim.userId}`, { is_active: false });
+    expect((await kim.request("GET", "/api/me/keys")).status).toBe(401);
+    expect([await statusOf(post(own.key)), await statusOf(post(second.key))]).toEqual([403, 403]);
+    // It ends.
+    await running.text().catch(() => "cut");
+    expect(await errorOf(await post(own.key))).toMatchObject({ code: "user_inactive" });
+  });
+
   test("get more of a limit of their own until its window ends", async () => {
     const { id, key } = await gate.createKey({ users_from: "open-webui" });
     const use = (): Promise<number> => statusOf(post(key, { "x-openwebui-user-id": "a-1" }, { script: "usage=30,30" }));

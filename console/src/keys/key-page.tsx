@@ -21,7 +21,7 @@ import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
 import { PageOfOne, UsersPanel } from "./members.tsx";
 import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
-import { RenameField } from "./rename-field.tsx";
+import { RenameField } from "./key-row.tsx";
 import "../styles/lazy-pages.css";
 
 /** Everything about one key. */

@@ -1,19 +1,20 @@
 import { A } from "@solidjs/router";
-import { createSignal, type JSX, Show } from "solid-js";
+import { createSignal, createUniqueId, type JSX, onMount, Show } from "solid-js";
+import { causeOf } from "../client.ts";
 import { Sparkline } from "../charts/sparkline.tsx";
 import { compact, count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
 import type { Key } from "../queries.ts";
 import { ToggleSwitch } from "../ui/controls.tsx";
+import { Icon } from "../ui/icon.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SelectCell, type Selected } from "./bulk-bar.tsx";
 import { isNearLimit } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
-import { useSwitchKey } from "./key-mutations.ts";
+import { useRenameKey, useSwitchKey } from "./key-mutations.ts";
 import { createdKey, openRotationForm } from "./new-key.ts";
-import { RenameField } from "./rename-field.tsx";
 
 interface KeyRowProps {
   key: Key;
@@ -128,5 +129,59 @@ function TotalCells(props: { key: Key }): JSX.Element {
         {compact(props.key.total_output_tokens)}
       </td>
     </>
+  );
+}
+
+/** Enter or the button saves the new name; Escape or the other button does not. A refused name stays in the field. */
+export function RenameField(props: { key: Key; onDone: () => void }): JSX.Element {
+  const renameKey = useRenameKey();
+  const problemId = createUniqueId();
+  let input: HTMLInputElement | undefined;
+  onMount(() => input?.select());
+
+  const save = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const name = input?.value.trim() ?? "";
+    if (name === props.key.name) return props.onDone();
+    renameKey.mutate({ key: props.key, name }, { onSuccess: () => props.onDone(), onError: () => input?.focus() });
+  };
+
+  return (
+    <form class="rename" onSubmit={save}>
+      <input
+        ref={input}
+        value={props.key.name}
+        required
+        maxlength="240"
+        aria-label={`New name of ${props.key.name}`}
+        aria-invalid={renameKey.isError}
+        aria-describedby={problemId}
+        autocomplete="off"
+        onKeyDown={(event) => {
+          if (event.key === "Escape") props.onDone();
+        }}
+      />
+      <button
+        class="icon-button"
+        type="submit"
+        aria-label="Save the name"
+        title="Save (Enter)"
+        disabled={renameKey.isPending}
+      >
+        <Icon name="check" />
+      </button>
+      <button
+        class="icon-button"
+        type="button"
+        aria-label="Keep the old name"
+        title="Cancel (Escape)"
+        onClick={() => props.onDone()}
+      >
+        <Icon name="close" />
+      </button>
+      <p class="form-error" id={problemId} role="alert">
+        <Show when={renameKey.error}>{(error) => <>Not renamed: {causeOf(error())}.</>}</Show>
+      </p>
+    </form>
   );
 }

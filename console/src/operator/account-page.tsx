@@ -22,20 +22,22 @@ export function AccountPage(): JSX.Element {
     <Page title="Account" help="security" sources={[{ name: "Sessions", query: sessions }]}>
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} query={sessions} />
-      <TokensPanel />
-      <Panel title="Password">
-        <Switch fallback={<SkeletonList />}>
-          <Match when={settings.data?.password_from_environment === true}>
-            <FromEnvironment />
-          </Match>
-          <Match when={settings.data}>
-            <PasswordForm />
-          </Match>
-          <Match when={settings.isError}>
-            <NotLoaded query={settings} />
-          </Match>
-        </Switch>
-      </Panel>
+      <Show when={[undefined, "admin"].includes(session()?.role)}>
+        <TokensPanel />
+        <Panel title="Password">
+          <Switch fallback={<SkeletonList />}>
+            <Match when={settings.data?.password_from_environment === true}>
+              <FromEnvironment />
+            </Match>
+            <Match when={settings.data}>
+              <PasswordForm />
+            </Match>
+            <Match when={settings.isError}>
+              <NotLoaded query={settings} />
+            </Match>
+          </Switch>
+        </Panel>
+      </Show>
     </Page>
   );
 }
@@ -102,7 +104,7 @@ function PasswordForm(): JSX.Element {
 }
 
 /** @param props.sessions undefined while they load */
-function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: PanelQuery }): JSX.Element {
+export function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: PanelQuery }): JSX.Element {
   const endSession = useEndSession();
   const others = (): number => props.sessions?.filter(({ is_current: isCurrent }) => !isCurrent).length ?? 0;
   return (
@@ -156,6 +158,10 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
   return (
     <tr>
       <th scope="row" class="cut" title={props.session.client ?? undefined}>
+        <Show when={props.session.user_id !== null}>
+          <bdi>{props.session.username}</bdi>
+          {" · "}
+        </Show>
         <Show when={props.session.client} fallback={<span class="faint">Unknown client</span>}>
           {(client) => clientName(client())}
         </Show>
@@ -167,7 +173,9 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
         </Show>
       </td>
       <td data-label="Last seen">
-        <RelativeTime at={Date.parse(props.session.last_seen_at)} />
+        <Show when={props.session.last_seen_at} fallback="–">
+          {(at) => <RelativeTime at={Date.parse(at())} />}
+        </Show>
       </td>
       <td class="row-actions">
         <Show when={!props.session.is_current} fallback={<span class="faint">This session</span>}>

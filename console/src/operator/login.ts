@@ -12,6 +12,15 @@ export interface Login {
   submit: (username: string, password: string) => Promise<boolean>;
 }
 
+/** Who signs people in beside the password; null: nobody, as far as the server answers. */
+export const findProvider = () =>
+  responseBody(api.login.get()).then(
+    ({ provider }) => provider,
+    () => null,
+  );
+
+export type Provider = NonNullable<Awaited<ReturnType<typeof findProvider>>>;
+
 /** The state of a form that logs in. */
 export function createLogin(): Login {
   const [problem, setProblem] = createSignal<string>();

@@ -13,7 +13,7 @@ const groups: readonly (readonly [title: string, names: RegExp])[] = [
     /^(HOST|PORT|SOCKET_MODE|ADMIN_(HOST|PORT)|TLS_\w+|TRUST_PROXY|PROXY_CORS_\w+|PROXY_CLOSED_PATHS|PUBLIC_URL|PROCESSES|SHUTDOWN_\w+)$/,
   ],
   ["Data", /^(DATA|USAGE|REQUEST_LOG|BACKUP)/],
-  ["Log in", /^(ADMIN_|SECRET_KEY)/],
+  ["Log in", /^(ADMIN_|SECRET_KEY|OIDC_|MEMBER_)/],
   ["Log and metrics", /^(LOG|METRICS|NOTICE)_/],
   ["Backend", /^PROXY_/],
   ["Other", /^/],

@@ -4,6 +4,7 @@ import chapter from "../handbook/settings.md?raw";
 import { byteSize, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
+import { CopyLine } from "../ui/copy-button.tsx";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
@@ -58,6 +59,7 @@ export function SettingsPage(props: ParentProps): JSX.Element {
         </Show>
         <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
+        <ProviderPanel settings={settings.data?.settings ?? []} />
         {props.children}
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
@@ -136,6 +138,23 @@ function ClientRulesNotice(): JSX.Element {
           </p>
         </div>
       </div>
+    </Show>
+  );
+}
+
+/** What a provider of OpenID Connect asks for. */
+function ProviderPanel(props: { settings: Setting[] }): JSX.Element {
+  const valueOf = (wanted: string) => props.settings.find(({ name }) => name === wanted)?.value;
+  return (
+    <Show when={valueOf("OIDC_ISSUER") && valueOf("ADMIN_URL")}>
+      {(origin) => (
+        <Panel title="Sign-in" hint="The provider asks for these addresses: redirect URI, and back-channel logout URI">
+          <div class="panel-body">
+            <CopyLine text={`${origin()}/login/oidc`} what="the redirect URI" />
+            <CopyLine text={`${origin()}/login/oidc/logout`} what="the back-channel logout URI" />
+          </div>
+        </Panel>
+      )}
     </Show>
   );
 }

@@ -40,7 +40,7 @@ const wholeRequests = new WeakSet<Request>();
 export const wasReadToEnd = (request: Request): boolean => wholeRequests.has(request);
 
 /** A stream that is cancelled costs nothing more, while Bun would buffer without limit what nothing reads. */
-async function readAtMost(request: Request, limits: BodyLimits): Promise<Uint8Array | ApiError> {
+export async function readAtMost(request: Request, limits: BodyLimits): Promise<Uint8Array | ApiError> {
   const reader = (request.body ?? new Blob().stream()).getReader();
   let isTimedOut = false;
   const cancel = (): void => void reader.cancel().catch(() => {});

@@ -19,6 +19,29 @@ export interface AdminDeps {
     /** Lets a Prometheus server read `/metrics`; undefined: only a session does. */
     metricsToken: string | undefined;
   };
+  /** By OpenID Connect; undefined: only the password. */
+  signIn:
+    | {
+        issuer: string;
+        clientId: string;
+        clientSecret: string;
+        /** The origin of the console, as people see it. */
+        consoleUrl: string;
+        scopes: string;
+        name: string;
+        /** The form for the password is folded. */
+        isOnly: boolean;
+        groupsClaim: string;
+        adminGroups: readonly string[];
+        viewerGroups: readonly string[];
+        defaultRole: "none" | "member";
+        createsTeams: boolean;
+        checkMs: number;
+        memberKeysDays: number;
+      }
+    | undefined;
+  /** Has something done again and again until the server stops; it never rejects. */
+  every: (ms: number, work: () => Promise<void>) => void;
   /** Signs session cookies. */
   signingKey: string;
   /** The client's address as the outermost trusted proxy saw it. */

@@ -112,14 +112,14 @@ export const responds = <B extends TSchema, const More extends number = never>(
   summary: string,
   body: B,
   ...more: More[]
-) => ({ response: responsesOf({ 200: body }, [401, ...more]), detail: { summary } });
+) => ({ response: responsesOf({ 200: body }, [401, 403, ...more]), detail: { summary } });
 
 export const takesQuery = <Q extends TSchema, B extends TSchema, const More extends number = never>(
   summary: string,
   query: Q,
   body: B,
   ...more: More[]
-) => ({ query, response: responsesOf({ 200: body }, [400, 401, ...more]), detail: { summary } });
+) => ({ query, response: responsesOf({ 200: body }, [400, 401, 403, ...more]), detail: { summary } });
 
 /** For a body in which an unknown field is refused, by the handler too. */
 export const strict = <S extends TSchema>(request: S): S => ({ ...request, additionalProperties: false });

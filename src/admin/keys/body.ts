@@ -50,6 +50,7 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     users_max: key.rules.users_max,
     users_required: key.rules.users_required === true,
     team_id: key.teamId,
+    user_id: key.userId,
   };
 }
 

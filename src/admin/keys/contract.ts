@@ -252,9 +252,11 @@ export const keyBody = t.Object({
   users_max: nullable(t.Integer()),
   users_required: t.Boolean(),
   team_id: nullable(t.Integer()),
+  user_id: nullable(t.Integer({ description: "Whose own it is: it counts for that user" })),
 });
 export type KeyBody = Static<typeof keyBody>;
 
+export const defaultMaxKeys = 10;
 const policyFields = {
   ...limits,
   expires_in_days: nullable(integerField("expires_in_days", { maximum: 3650 })),
@@ -263,20 +265,44 @@ const policyFields = {
 };
 const keyPolicy = t.Object(policyFields);
 /** What a new key gets where the request leaves it out; null: nothing. */
-export type KeyPolicy = Static<typeof keyPolicy>;
-const keyPolicyBody = t.Object({ defaults: keyPolicy });
+export type KeyDefaults = Static<typeof keyPolicy>;
+export const ceilings = t.Object(
+  {
+    max_keys: nullable(
+      integerField("max_keys", {
+        maximum: 1000,
+        description: `How many keys of their own somebody has; null: ${defaultMaxKeys}`,
+      }),
+    ),
+    ...limits,
+    expires_in_days: policyFields.expires_in_days,
+  },
+  { description: "The most that who signed in may ask for in a key of their own; null: what new keys get" },
+);
+export type Ceilings = Static<typeof ceilings>;
+const keyPolicyBody = t.Object({ defaults: keyPolicy, member: ceilings });
+export type KeyPolicy = Static<typeof keyPolicyBody>;
 export const policyDefaults = t.Partial(keyPolicy, { error: () => "defaults must be an object" });
-export const keyPolicyRequest = t.Object({ defaults: policyDefaults, _csrf: csrfField });
+export const policyCeilings = t.Partial(ceilings, { error: () => "member must be an object" });
+export const keyPolicyRequest = t.Object({
+  defaults: policyDefaults,
+  member: t.Optional(policyCeilings),
+  _csrf: csrfField,
+});
 
 export const getKeyPolicy = responds(
-  "What new keys get where the request that creates them leaves it out",
+  "What new keys get where the request that creates them leaves it out, and the most that a member may ask for",
   keyPolicyBody,
 );
 export const setKeyPolicy = takesBody(
-  "Replace what new keys get",
+  "Replace what new keys get, and the most that a member may ask for",
   {
     ...keyPolicyRequest,
-    properties: { ...keyPolicyRequest.properties, defaults: { ...policyDefaults, additionalProperties: false } },
+    properties: {
+      ...keyPolicyRequest.properties,
+      defaults: strict(policyDefaults),
+      member: t.Optional(strict(policyCeilings)),
+    },
     additionalProperties: false,
   },
   { 200: keyPolicyBody },
@@ -301,4 +327,4 @@ export const rotateKey = takesBody(
   404,
   409,
 );
-export const deleteKey = takesQuery("Delete a key; its usage is kept", keyDeletionQuery, okBody, 403, 404);
+export const deleteKey = takesQuery("Delete a key; its usage is kept", keyDeletionQuery, okBody, 404);

@@ -7,13 +7,25 @@ import {
   keyFields,
   keyChangeRequest,
   type KeyFields,
+  type Ceilings,
+  defaultMaxKeys,
+  type KeyDefaults,
   type KeyPolicy,
   keyPolicyRequest,
   newKeyRequest,
+  policyCeilings,
   policyDefaults,
   rotationRequest,
 } from "./contract.ts";
-import { limitKinds, type LimitName, limitNames, type LimitsExtra, perLimit } from "../../domain/limits.ts";
+import {
+  limitKinds,
+  type LimitName,
+  limitNames,
+  type LimitsExtra,
+  lowestPriority,
+  perLimit,
+} from "../../domain/limits.ts";
+import { maxUserLength, ownKeyChangeRequest, ownKeyRequest } from "./me-contract.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { msPerDay } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
@@ -23,6 +35,8 @@ import { newTeamRequest, newUserRequest, teamChangeRequest, userChangeRequest } 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
+const parseOwnKeyRequest = bodyParser(ownKeyRequest);
+const parseOwnKeyChangeRequest = bodyParser(ownKeyChangeRequest);
 const parsePolicyRequest = bodyParser(keyPolicyRequest);
 const subjectRequests = {
   team: {
@@ -36,7 +50,7 @@ const subjectRequests = {
 } as const;
 
 /** @param policy has what the body leaves out */
-export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now: number): NewKey {
+export function parseNewKey(json: JsonObject | ApiError, policy: KeyDefaults, now: number): NewKey {
   const body = parseNewKeyRequest(json);
   refuseUnknownFields(body, newKeyRequest);
   const { name, key = generateKey(), is_active: isActive = true } = body;
@@ -52,20 +66,92 @@ export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now:
   };
 }
 
-export const noPolicy: KeyPolicy = {
-  ...perLimit(() => null),
-  priority: null,
-  expires_in_days: null,
-  allowed_models: null,
-  team_id: null,
-};
+const nothing = { ...perLimit(() => null), priority: null, expires_in_days: null };
+export const noDefaults: KeyDefaults = { ...nothing, allowed_models: null, team_id: null };
+export const noCeilings: Ceilings = { max_keys: null, ...nothing };
 
 export function parsePolicy(json: JsonObject | ApiError): KeyPolicy {
   const body = parsePolicyRequest(json);
   refuseUnknownFields(body, keyPolicyRequest);
   refuseUnknownFields(body.defaults, policyDefaults);
+  refuseUnknownFields(body.member ?? {}, policyCeilings);
   const { allowed_models: models = null } = body.defaults;
-  return { ...noPolicy, ...body.defaults, allowed_models: models && namesOf(models) };
+  return {
+    defaults: { ...noDefaults, ...body.defaults, allowed_models: models && namesOf(models) },
+    member: { ...noCeilings, ...body.member },
+  };
+}
+
+/** The most that a key of somebody's own may have. */
+export function ceilingsOf({ defaults, member }: KeyPolicy): Ceilings & { max_keys: number } {
+  const least = <Name extends keyof typeof nothing>(name: Name) => member[name] ?? defaults[name];
+  return {
+    max_keys: member.max_keys ?? defaultMaxKeys,
+    ...perLimit((name) => least(name)),
+    priority: least("priority"),
+    expires_in_days: least("expires_in_days"),
+  };
+}
+
+/**
+ * A key of somebody's own.
+ * @param user is in its name, whose whole has at most 120 characters
+ * @throws ApiError 400 for what is above a ceiling
+ */
+export function parseOwnKey(
+  json: JsonObject | ApiError,
+  policy: KeyPolicy,
+  user: Pick<TeamOrUser, "id" | "name">,
+  now: number,
+): NewKey {
+  const body = parseOwnKeyRequest(json);
+  refuseUnknownFields(body, ownKeyRequest);
+  const { max_keys: maxKeys, expires_in_days: days, ...most } = ceilingsOf(policy);
+  for (const name of limitNames) requireAtMost(name, body[name], most[name]);
+  const [asked, highest] = [body.priority ?? null, most.priority ?? "normal"];
+  if (asked !== null && lowestPriority([asked, highest]) !== asked) {
+    throw new ApiError(400, `priority must be at most ${highest}`);
+  }
+  const given = Object.entries(body).filter(([, value]) => value !== null);
+  const fields: KeyFields = { ...most, ...Object.fromEntries(given) };
+  const end = endOfOwn(policy, now);
+  if (end !== null && typeof body.expires_at === "string" && Date.parse(body.expires_at) > end) {
+    throw new ApiError(400, `expires_at must be at most ${days} days from now`);
+  }
+  const { allowed_models, team_id } = policy.defaults;
+  return {
+    expiresAt: end,
+    ...changesOf({ ...fields, allowed_models, team_id, scope: "inference" }, now),
+    name: nameOfOwn(body.name, user),
+    key: generateKey(),
+    createdAt: now,
+    own: { userId: user.id, maxKeys },
+  };
+}
+
+/** When one that begins now ends, at the latest. */
+export function endOfOwn(policy: KeyPolicy, now: number): number | null {
+  const { expires_in_days: days } = ceilingsOf(policy);
+  return days === null ? null : now + days * msPerDay;
+}
+
+function requireAtMost(name: string, asked: number | null | undefined, most: number | null): void {
+  if (most !== null && (asked ?? 0) > most) throw new ApiError(400, `${name} must be at most ${most}`);
+}
+
+export const nameOfOwn = (name: string, user: Pick<TeamOrUser, "name">): string =>
+  `${Array.from(user.name).slice(0, maxUserLength).join("")}: ${cleanText(name)}`;
+
+/** @returns what the body changes of a key of somebody's own */
+export function parseOwnKeyChange(
+  json: JsonObject | ApiError,
+  user: Pick<TeamOrUser, "name">,
+): Pick<KeyChange, "name" | "isActive"> {
+  const body = parseOwnKeyChangeRequest(json);
+  const { name, is_active: isActive } = body;
+  if (name === undefined && isActive === undefined) throw new ApiError(400, "No fields to update");
+  refuseUnknownFields(body, ownKeyChangeRequest);
+  return { ...(name !== undefined && { name: nameOfOwn(name, user) }), ...(isActive !== undefined && { isActive }) };
 }
 
 export const generateKey = (): string => crypto.randomUUID().replaceAll("-", "");
@@ -155,6 +241,7 @@ export function parseSubject(
     ...(isActive !== undefined && { isActive }),
     ...(teamId !== undefined && { teamId }),
     ...(sameAs !== undefined && { sameAs }),
+    ...(body.team_by_provider !== undefined && { teamByProvider: body.team_by_provider }),
     ...(keyId !== undefined && { keyId }),
     ...(source !== undefined && { source }),
     ...(external !== undefined && { external: cleanText(external) }),

@@ -13,8 +13,16 @@ import type { AdminDeps } from "../http/deps.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
-import { generateKey, noPolicy, parseKeyChange, parseNewKey, parsePolicy, parseRotation } from "./fields.ts";
-import type { KeyBody, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
+import {
+  generateKey,
+  noCeilings,
+  noDefaults,
+  parseKeyChange,
+  parseNewKey,
+  parsePolicy,
+  parseRotation,
+} from "./fields.ts";
+import type { KeyBody, KeyDefaults, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
 
 export interface IdContext {
@@ -29,9 +37,8 @@ export const listKeys =
 export const createKey =
   ({ store, log, clock }: AdminDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const key = await store.keys.create(parseNewKey(json, await readPolicy(store), clock()), by);
-    if (key === "collision") throw new ApiError(409, "Key already exists");
-    if (key === "no team") throw noTeam();
+    const key = await store.keys.create(parseNewKey(json, (await readPolicy(store)).defaults, clock()), by);
+    if (typeof key === "string") throw keyProblem(key);
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
     return status(201, fullKeyBody(key, await readLoad(store, key)));
   };
@@ -55,27 +62,34 @@ export const updateKey =
 const policySetting = "key_policy";
 
 /** Without a team that is gone. */
-async function readPolicy({ settings, subjects }: Store): Promise<KeyPolicy> {
-  const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>;
-  const policy = { ...noPolicy, ...stored };
-  return (await lacksTeam(subjects, policy)) ? { ...policy, team_id: null } : policy;
+export async function readPolicy({ settings, subjects }: Pick<Store, "settings" | "subjects">): Promise<KeyPolicy> {
+  const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<StoredPolicy>;
+  const { member, ...defaults } = { ...noDefaults, ...stored };
+  if (await lacksTeam(subjects, defaults)) defaults.team_id = null;
+  return { defaults, member: { ...noCeilings, ...member } };
 }
 
-const lacksTeam = async (subjects: Store["subjects"], { team_id: id }: KeyPolicy): Promise<boolean> =>
+/** Policies were stored before members had one. */
+type StoredPolicy = KeyDefaults & { member: KeyPolicy["member"] | null };
+
+const lacksTeam = async (subjects: Store["subjects"], { team_id: id }: KeyDefaults): Promise<boolean> =>
   id !== null && (await subjects.list({ kind: "team", id })).length === 0;
 
 export const getKeyPolicy =
   ({ store }: AdminDeps) =>
-  async (): Promise<{ defaults: KeyPolicy }> => ({ defaults: await readPolicy(store) });
+  (): Promise<KeyPolicy> =>
+    readPolicy(store);
 
 export const setKeyPolicy =
   ({ store, log }: AdminDeps) =>
-  async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
-    const defaults = parsePolicy(json);
+  async ({ json, actor, by }: JsonContext): Promise<KeyPolicy> => {
+    const { defaults, member } = parsePolicy(json);
     if (await lacksTeam(store.subjects, defaults)) throw noTeam();
-    await store.settings.set(policySetting, JSON.stringify(defaults), by);
+    const isSet = Object.values(member).some((ceiling) => ceiling !== null);
+    const stored = { ...defaults, member: isSet ? member : null } satisfies StoredPolicy;
+    await store.settings.set(policySetting, JSON.stringify(stored), by);
     log.info("Key policy changed", { ...actor });
-    return { defaults };
+    return { defaults, member };
   };
 
 /** The old secret is accepted for `grace_minutes` more. */
@@ -110,7 +124,12 @@ export function parseId(text: string, noun: "Key" | "Team" | "User"): number {
   return id;
 }
 
-const parseKeyId = (text: string): number => parseId(text, "Key");
+export const parseKeyId = (text: string): number => parseId(text, "Key");
 
-const keyNotFound = () => new ApiError(404, "Key not found");
+export const keyNotFound = (): ApiError => new ApiError(404, "Key not found");
+/** Of a key that was not made. */
+export function keyProblem(problem: "collision" | "no team" | "too many"): ApiError {
+  if (problem === "no team") return noTeam();
+  return new ApiError(409, problem === "collision" ? "Key already exists" : "You have as many keys as you may have");
+}
 const noTeam = () => new ApiError(400, "team_id must be the id of a team");

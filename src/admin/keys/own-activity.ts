@@ -48,7 +48,7 @@ const ownActivityBody = t.Object({
 });
 type OwnActivityBody = Static<typeof ownActivityBody>;
 
-export const ownActivityContract = responds("What the API key itself asked for of late", ownActivityBody, 403);
+export const ownActivityContract = responds("What the API key itself asked for of late", ownActivityBody);
 
 interface OwnActivityDeps {
   store: Pick<Store, "usage" | "requests" | "settings">;

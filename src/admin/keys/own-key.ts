@@ -7,7 +7,7 @@ import { ApiError } from "../http/errors.ts";
 import { limitsBody } from "./body.ts";
 import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
-import { type KeyId, subjectOf, type TeamId } from "../../domain/keys.ts";
+import { type KeyId, type SubjectId, subjectOf, type TeamId } from "../../domain/keys.ts";
 import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 import { usageTotal, usageSum } from "../usage/contract.ts";
@@ -25,6 +25,13 @@ const ofLimits = {
   ...t.Pick(keyBody, ["limits_extra", "used", "limit_states"]).properties,
 };
 
+export const limitedTeam = { name: t.String(), ...ofLimits };
+export const daysBody = {
+  today: chargedTotal,
+  this_month: chargedTotal,
+  daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
+};
+
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKey = t.Object({
   ...t.Pick(keyBody, ["id", "name", "expires_at", "scope", "allowed_models", "allowed_paths", "refused_today"])
@@ -35,14 +42,12 @@ export const ownKey = t.Object({
     perWindowLimit(() => nullable(timestamp)),
     { description: "When what counts now no longer counts" },
   ),
-  team: nullable(t.Object({ name: t.String(), ...ofLimits }, { description: "Its limits hold too; null: none" })),
-  today: chargedTotal,
-  this_month: chargedTotal,
-  daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
+  team: nullable(t.Object(limitedTeam, { description: "Its limits hold too; null: none" })),
+  ...daysBody,
 });
 type OwnKeyBody = Static<typeof ownKey>;
 
-export const ownKeyContract = responds("The limits and the usage of the API key itself", ownKey, 403);
+export const ownKeyContract = responds("The limits and the usage of the API key itself", ownKey);
 
 const shownDays = 30;
 
@@ -54,18 +59,17 @@ interface OwnKeyDeps {
 export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) => Promise<OwnKeyBody | undefined>) =>
   shareNextRun(async (keyId) => {
     const now = clock();
-    const today = dayNumberOf(now);
-    const { firstDay } = monthOf(now);
     const [[key], [load], days] = await Promise.all([
       store.keys.list({ after: keyId - 1, limit: 1 }),
       store.limits.listLoads([keyId]),
-      store.limits.listDays(keyId, Math.min(firstDay, today - shownDays + 1), today),
+      readDays(store.limits, keyId, now),
     ]);
     if (key?.id !== keyId || load === undefined) return undefined;
-    return ownKeyBody({ key, load, team: await readTeam(store, key.teamId), days, now });
+    const [user] = key.userId === null ? [] : await store.subjects.list({ kind: "user", id: key.userId });
+    return ownKeyBody({ key, load, team: await readTeam(store, user?.teamId ?? key.teamId), days, now });
   });
 
-async function readTeam(store: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
+export async function readTeam(store: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
   if (id === null) return null;
   const [[team], [load]] = await Promise.all([
     store.subjects.list({ kind: "team", id }),
@@ -94,16 +98,10 @@ function ownKeyBody({
   key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
   load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
   team: OwnKeyBody["team"];
-  days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
+  days: Days;
   now: number;
 }): OwnKeyBody {
   const { rules } = key;
-  const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
-  const totalSince = (first: number): OwnKeyBody["today"] => {
-    const since = days.filter(({ day }) => day >= first);
-    const estimated = since.reduce((sum, { estimatedTokens }) => sum + estimatedTokens, 0);
-    return { ...usageTotalBody(since.reduce<UsageSum>(addSums, noSum)), estimated_tokens: estimated };
-  };
   return {
     id: key.id,
     name: key.name,
@@ -118,6 +116,24 @@ function ownKeyBody({
     ),
     refused_today: load.refusedToday,
     team,
+    ...usageOfDays(days, now),
+  };
+}
+
+type Days = Awaited<ReturnType<Store["limits"]["listDays"]>>;
+
+/** Of the last 30 days, or of this month where that is longer. */
+export const readDays = ({ listDays }: Store["limits"], id: SubjectId, now: number): Promise<Days> =>
+  listDays(id, Math.min(monthOf(now).firstDay, dayNumberOf(now) - shownDays + 1), dayNumberOf(now));
+
+export function usageOfDays(days: Days, now: number): Pick<OwnKeyBody, "today" | "this_month" | "daily"> {
+  const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
+  const totalSince = (first: number): OwnKeyBody["today"] => {
+    const since = days.filter(({ day }) => day >= first);
+    const estimated = since.reduce((sum, { estimatedTokens }) => sum + estimatedTokens, 0);
+    return { ...usageTotalBody(since.reduce<UsageSum>(addSums, noSum)), estimated_tokens: estimated };
+  };
+  return {
     today: totalSince(today),
     this_month: totalSince(firstDay),
     daily: days

@@ -53,6 +53,12 @@ export const newUserRequest = t.Object({
 const changedUserFields = {
   ...userFields,
   same_as: t.Optional(nullable(idField("same_as", "user", "From now on its counts and limits are those of that one"))),
+  team_by_provider: t.Optional(
+    t.Literal(true, {
+      description: "Each sign-in sets the team, until team_id is set",
+      error: () => "team_by_provider must be true; set team_id to end it",
+    }),
+  ),
 };
 export const userChangeRequest = t.Object(
   { ...changedUserFields, _csrf: csrfField },
@@ -76,11 +82,13 @@ const teamBody = t.Object({ ...subjectBody, created_at: timestamp, key_count: co
 export type TeamBody = Static<typeof teamBody>;
 const userBody = t.Object({
   ...subjectBody,
-  source: t.String({ description: "key:ID, or a name that keys give in users_from" }),
+  source: t.String({ description: "key:ID, a name that keys give in users_from, or an issuer of OpenID Connect" }),
   external: t.String({ description: "Empty: all users that are too many for the key" }),
   key_id: nullable(t.Integer({ description: "With which it was first seen" })),
   team_id: nullable(t.Integer()),
   same_as: nullable(t.Integer()),
+  team_by_provider: t.Boolean({ description: "Each sign-in sets the team" }),
+  signed_in_at: nullable(timestamp),
   is_active: t.Boolean(),
   first_seen_at: timestamp,
   last_seen_at: nullable(timestamp),
@@ -139,7 +147,7 @@ export const deleteTeam = takesQuery(
   "Delete a team; its keys stay, without a team, and its usage is kept",
   forgetQuery,
   okBody,
-  403,
+
   404,
 );
-export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 403, 404);
+export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 404);

@@ -37,6 +37,8 @@ const users: Kind<UserBody> = {
     key_id: user.keyId,
     team_id: user.teamId,
     same_as: user.sameAs,
+    team_by_provider: user.signedInAt !== null && user.teamByProvider,
+    signed_in_at: user.signedInAt === null ? null : timestampOf(user.signedInAt),
     is_active: user.isActive,
     first_seen_at: timestampOf(user.createdAt),
     last_seen_at: user.lastSeenAt === null ? null : timestampOf(user.lastSeenAt),

@@ -11,11 +11,12 @@ export interface MetricsGuardDeps {
   config: { metricsToken: string | undefined };
 }
 
-/** Whether a request has METRICS_TOKEN as a bearer token, or a live session. */
+/** Whether a request has METRICS_TOKEN as a bearer token, or a live session that may see of others. */
 export async function isAllowed({ sessions, config }: MetricsGuardDeps, headers: Headers): Promise<boolean> {
   const token = findBearer(headers);
   if (token !== undefined && config.metricsToken !== undefined && equalSecrets(token, config.metricsToken)) return true;
-  return (await sessions.find(headers)) !== undefined;
+  const session = await sessions.find(headers);
+  return session !== undefined && session.role !== "member";
 }
 
 /** Guard. @throws ApiError 401 */

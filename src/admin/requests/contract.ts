@@ -222,7 +222,7 @@ export const listInFlight = responds(
 export const endInFlight = responds(
   "End a running request as a broken response; it counts with the usage read so far",
   okBody,
-  403,
+
   404,
 );
 export const explainRequest = takesBody(

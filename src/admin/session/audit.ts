@@ -22,8 +22,10 @@ export const changes = <Context extends ChangeContext, Result>(
 
 function changeOf(action: string, { request, actor, role, session, params }: AuditedContext): Change {
   const id = params?.id ?? params?.name;
+  // Several people may have one name.
+  const by = session?.userId === null ? "password" : `user ${session?.userId}`;
   return {
-    actor: session === undefined ? actor.username : `${actor.username} (password)`,
+    actor: session === undefined ? actor.username : `${actor.username} (${by})`,
     role,
     address: actor.address,
     action,

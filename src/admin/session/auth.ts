@@ -11,7 +11,8 @@ import { clearedCookie, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import { sha256Hex } from "./secrets.ts";
-import type { AnonymousBody, LoginBody, MeBody } from "./contract.ts";
+import { signInPath } from "./oidc.ts";
+import type { AnonymousBody, LoginBody, LoginOffer, MeBody } from "./contract.ts";
 
 type CookieContext = Pick<Context, "request" | "cookie">;
 
@@ -61,8 +62,8 @@ export const requireActor =
     }
     const session = await deps.sessions.find(request.headers);
     if (session === undefined) throw authenticationRequired();
-    cookie?.set(sessionCookie(session.cookieValue));
-    return { actor: { username: session.username, address }, role: "admin", session };
+    cookie?.set(sessionCookie(session));
+    return { actor: { username: session.username, address }, role: session.role, session };
   };
 
 /** The token of a request, if it is live. */
@@ -93,11 +94,19 @@ export const requireRole =
     if (roles.indexOf(role) < roles.indexOf(least)) throw new ApiError(403, `This needs the role ${least}`);
   };
 
+/** What the login page offers beside the password. */
+export const getLogin =
+  ({ signIn }: AdminDeps) =>
+  (): LoginOffer => ({
+    provider:
+      signIn === undefined ? null : { name: signIn.name, url: signIn.consoleUrl + signInPath, is_only: signIn.isOnly },
+  });
+
 export const logIn =
   ({ login, clientAddress }: AdminDeps & { login: Login }) =>
   async ({ request, cookie: { session: cookie } }: CookieContext): Promise<LoginBody> => {
     const session = await login(request, clientAddress(request));
-    cookie?.set(sessionCookie(session.cookieValue));
+    cookie?.set(sessionCookie(session));
     return { ok: true, username: session.username, csrf_token: session.csrfToken };
   };
 
@@ -110,19 +119,24 @@ export const logOut =
     cookie: { session: cookie },
   }: Pick<Context, "cookie"> & ChangeContext & { session: LiveSession }): Promise<OkBody> => {
     await store.sessions.delete(session.idHash, by);
-    log.info("Admin logged out", { ...actor });
+    log.info(session.userId === null ? "Admin logged out" : "User logged out", { ...actor });
     cookie?.set(clearedCookie);
     return { ok: true };
   };
+
+/** The role of who signed in at a provider. */
+const roleHeader = "x-tollgate-role";
 
 export const getMe =
   ({ sessions }: { sessions: Pick<Sessions, "find"> }) =>
   async ({
     request,
+    set,
     cookie: { session: cookie },
-  }: CookieContext): Promise<MeBody | ElysiaCustomStatusResponse<401, AnonymousBody>> => {
+  }: CookieContext & Pick<Context, "set">): Promise<MeBody | ElysiaCustomStatusResponse<401, AnonymousBody>> => {
     const session = await sessions.find(request.headers);
     if (session === undefined) return status(401, { authenticated: false });
-    cookie?.set(sessionCookie(session.cookieValue));
+    cookie?.set(sessionCookie(session));
+    if (session.userId !== null) set.headers[roleHeader] = session.role;
     return { authenticated: true, username: session.username, csrf_token: session.csrfToken };
   };

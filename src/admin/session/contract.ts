@@ -20,6 +20,16 @@ const string = (field: string) => t.String({ error: () => `${field} must be a st
 export const loginRequest = t.Object({ username: string("username"), password: string("password") });
 const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type LoginBody = Static<typeof loginBody>;
+const loginOffer = t.Object({
+  provider: nullable(
+    t.Object({
+      name: t.String(),
+      url: t.String(),
+      is_only: t.Boolean({ description: "The password is the exception" }),
+    }),
+  ),
+});
+export type LoginOffer = Static<typeof loginOffer>;
 const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type MeBody = Static<typeof meBody>;
 const anonymousBody = t.Object({ authenticated: t.Literal(false) });
@@ -46,8 +56,10 @@ const sessionsBody = t.Array(
     id: t.String(),
     is_current: t.Boolean(),
     username: t.String(),
+    role: oneOf(roles),
+    user_id: nullable(t.Integer({ description: "Who signed in at a provider; null: the administrator" })),
     created_at: nullable(timestamp),
-    last_seen_at: timestamp,
+    last_seen_at: nullable(timestamp),
     expires_at: timestamp,
     address: nullable(t.String()),
     client: nullable(t.String({ description: "User-Agent at the login" })),
@@ -57,9 +69,11 @@ export type SessionsBody = Static<typeof sessionsBody>;
 const endedBody = t.Object({ ok: t.Literal(true), ended: count });
 export type EndedBody = Static<typeof endedBody>;
 
-const role = oneOf(roles, {
+/** A program is nobody's: none is a member. */
+const tokenRoles = roles.filter((one) => one !== "member");
+const role = oneOf(tokenRoles, {
   description: "`viewer` reads all but secrets; `admin` also changes all but tokens, sessions and the password",
-  error: () => `role must be one of ${roles.join(", ")}`,
+  error: () => `role must be one of ${tokenRoles.join(", ")}`,
 });
 export const tokenRequest = t.Object({
   name: text("name", { maxLength: 120 }),
@@ -83,12 +97,17 @@ export const logIn = {
   response: { 200: loginBody, ...errors(400, 401, 408, 413, 415, 429) },
 };
 
+export const getLogin = {
+  response: { 200: loginOffer, ...errors() },
+  detail: { summary: "Who signs people in beside the password: a provider of OpenID Connect, or none" },
+};
+
 export const getMe = {
   response: { 200: meBody, 401: anonymousBody, ...errors() },
   detail: { summary: "The current session" },
 };
 
-export const logOut = responds("End the session", okBody, 403);
+export const logOut = responds("End the session", okBody);
 export const changePassword = takesBody(
   "Change your password, and end all other sessions",
   passwordRequest,
@@ -127,14 +146,13 @@ export const listAudit = takesQuery("Who changed what, latest first; as CSV all 
 export const listTokens = responds(
   "The tokens of programs; those that have expired stay for a month",
   t.Array(tokenBody),
-  403,
 );
 export const createToken = takesBody(
   "Create a token for a program; only this response shows it",
   strict(tokenRequest),
   { 201: newTokenBody },
 );
-export const deleteToken = responds("Delete a token: its next request is refused", okBody, 403, 404);
-export const listSessions = responds("The sessions of the console", sessionsBody, 403);
-export const endSession = responds("End a session", okBody, 403, 404);
-export const endOtherSessions = responds("End all sessions but the current one", endedBody, 403);
+export const deleteToken = responds("Delete a token: its next request is refused", okBody, 404);
+export const listSessions = responds("The sessions of the console; of who is no admin, their own", sessionsBody);
+export const endSession = responds("End a session", okBody, 404);
+export const endOtherSessions = responds("End all sessions but the current one", endedBody);

@@ -1,13 +1,21 @@
 export const sessionLifetimeSeconds = 365 * 24 * 60 * 60;
+/** Of who signed in at a provider, which is asked again afterwards. It is not extended. */
+export const personLifetimeSeconds = 12 * 60 * 60;
 
 const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;
 
 type SessionCookie = typeof attributes & { value: string; maxAge: number };
 
-export const sessionCookie = (value: string): SessionCookie => ({
+export const sessionCookie = ({
+  cookieValue: value,
+  maxAge,
+}: {
+  cookieValue: string;
+  maxAge: number;
+}): SessionCookie => ({
   ...attributes,
   value,
-  maxAge: sessionLifetimeSeconds,
+  maxAge,
 });
 
 export const clearedCookie: SessionCookie = { ...attributes, value: "", maxAge: 0 };

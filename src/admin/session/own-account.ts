@@ -47,22 +47,29 @@ export const changePassword = (deps: AdminDeps) => {
 /** Enough of a hash to tell sessions apart. */
 const publicId = (idHash: string): string => idHash.slice(0, 16);
 
+/** Whose sessions a session may see and end; undefined: all. */
+const ofWhom = ({ role, userId }: LiveSession) => (role === "admin" || userId === null ? undefined : userId);
+
 export const listSessions =
   ({ store, clock }: AdminDeps) =>
   async ({ session: own }: Pick<SessionContext, "session">): Promise<SessionsBody> =>
-    (await store.sessions.list(clock())).map(({ idHash, ...session }) =>
+    (await store.sessions.list(clock(), ofWhom(own))).map(({ idHash, role, ...session }) =>
       apiBody({
         id: publicId(idHash),
         isCurrent: idHash === own.idHash,
-        lastSeenAt: session.expiresAt - sessionLifetimeSeconds * 1000,
+        // One that is not extended does not tell.
+        lastSeenAt: session.userId === null ? session.expiresAt - sessionLifetimeSeconds * 1000 : null,
+        role: role ?? "admin",
         ...session,
       }),
     );
 
 export const endSession =
   ({ store, clock, log }: AdminDeps) =>
-  async ({ params, actor, by }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
-    const found = (await store.sessions.list(clock())).find(({ idHash }) => publicId(idHash) === params.id);
+  async ({ params, session, actor, by }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
+    const found = (await store.sessions.list(clock(), ofWhom(session))).find(
+      ({ idHash }) => publicId(idHash) === params.id,
+    );
     if (found === undefined) throw new ApiError(404, "Session not found");
     await store.sessions.delete(found.idHash, by);
     log.info("Session ended", { ...actor, session: params.id });
@@ -72,7 +79,7 @@ export const endSession =
 export const endOtherSessions =
   ({ store, log }: AdminDeps) =>
   async ({ session, actor, by }: SessionContext): Promise<EndedBody> => {
-    const ended = await store.sessions.deleteOthers(session.idHash, by);
+    const ended = await store.sessions.deleteOthers(session.idHash, by, ofWhom(session));
     log.info("All other sessions ended", { ...actor, ended });
     return { ok: true, ended };
   };

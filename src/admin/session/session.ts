@@ -9,10 +9,12 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { signCookie, unsignCookie } from "elysia/utils";
 import type { WallClock } from "../../time/clock.ts";
-import type { Session, SessionStore } from "../../store/accounts/contract.ts";
+import type { Role } from "../../domain/changes.ts";
+import type { UserId } from "../../domain/keys.ts";
+import type { Person, Session, SessionStore } from "../../store/accounts/contract.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
-import { sessionCookiesIn, sessionLifetimeSeconds } from "./cookie.ts";
+import { personLifetimeSeconds, sessionCookiesIn, sessionLifetimeSeconds } from "./cookie.ts";
 
 /** The expiry is written in steps, so that a console that polls does not write on every request. */
 const expiryStepMs = 60_000;
@@ -25,12 +27,31 @@ export interface LiveSession {
   username: string;
   /** The cookie's value as received, to send again. */
   cookieValue: string;
+  /** For how many seconds the browser keeps it. */
+  maxAge: number;
+  /** Who signed in at a provider; null: the administrator, by the password. */
+  userId: UserId | null;
+  role: Role;
   isRemembered?: boolean | undefined;
 }
 
+interface NewSession {
+  address: string;
+  client: string | null;
+  person?: Person & { username: string };
+}
+
+const personOf = ({ userId = null, role = null }: Partial<Person>) => ({ userId, role: role ?? "admin" });
+
 export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({ store, config, signingKey, clock, log }: AdminDeps) {
+export function createSessions({
+  store,
+  config,
+  signingKey,
+  clock,
+  log,
+}: Pick<AdminDeps, "store" | "config" | "signingKey" | "clock" | "log">) {
   const expiry = () => clock() + sessionLifetimeSeconds * 1000;
 
   function extend(idHash: string, expiresAt: number): void {
@@ -48,11 +69,14 @@ export function createSessions({ store, config, signingKey, clock, log }: AdminD
     if (typeof id !== "string") return undefined;
     const idHash = sha256Hex(id);
     const row = await store.sessions.find(idHash, clock());
+    if (row === undefined) return undefined;
+    const { csrfToken, username, expiresAt, isRemembered } = row;
+    const live = { idHash, csrfToken, username, cookieValue, isRemembered, ...personOf(row) };
+    if (live.userId !== null) return { ...live, maxAge: Math.ceil((expiresAt - clock()) / 1000) };
     // Changing ADMIN_USERNAME ends the sessions of the old name.
-    if (row === undefined || row.username !== config.username) return undefined;
-    extend(idHash, row.expiresAt);
-    const { csrfToken, username, isRemembered } = row;
-    return { idHash, csrfToken, username, cookieValue, isRemembered };
+    if (username !== config.username) return undefined;
+    extend(idHash, expiresAt);
+    return { ...live, maxAge: sessionLifetimeSeconds };
   }
 
   return {
@@ -65,20 +89,26 @@ export function createSessions({ store, config, signingKey, clock, log }: AdminD
       return undefined;
     },
 
-    /** Always under a new id, whatever cookie the browser sent. */
-    async start({ address, client }: { address: string; client: string | null }): Promise<LiveSession> {
+    /**
+     * Always under a new id, whatever cookie the browser sent.
+     * @param person who signed in at a provider; absent: the administrator did, by the password
+     */
+    async start({ address, client, person }: NewSession): Promise<LiveSession> {
       const id = randomHex(32);
-      const session = { csrfToken: randomHex(32), username: config.username };
+      const session = { csrfToken: randomHex(32), username: config.username, ...person };
+      const maxAge = person === undefined ? sessionLifetimeSeconds : personLifetimeSeconds;
       await store.sessions.create(
         sha256Hex(id),
-        { ...session, expiresAt: expiry() },
+        { ...session, expiresAt: clock() + maxAge * 1000 },
         {
           createdAt: clock(),
           address,
           client: client === null ? null : client.slice(0, maxClientLength),
         },
       );
-      return { ...session, idHash: sha256Hex(id), cookieValue: await signCookie(id, signingKey) };
+      const { csrfToken, username } = session;
+      const cookieValue = await signCookie(id, signingKey);
+      return { csrfToken, username, ...personOf(session), maxAge, idHash: sha256Hex(id), cookieValue };
     },
   };
 }
@@ -108,9 +138,13 @@ export function rememberSessions(sessions: SessionStore, clock: WallClock): Sess
       seen.delete(idHash);
       await sessions.delete(idHash, by);
     },
-    async deleteOthers(idHash, by) {
+    async deleteOthers(idHash, by, of) {
       for (const other of seen.keys()) if (other !== idHash) seen.delete(other);
-      return await sessions.deleteOthers(idHash, by);
+      return await sessions.deleteOthers(idHash, by, of);
+    },
+    async deleteOfProvider(source, named) {
+      seen.clear();
+      return await sessions.deleteOfProvider(source, named);
     },
     async deleteAll() {
       seen.clear();

@@ -1,4 +1,4 @@
-// Whose request it is, of a key that tells the users behind it apart (`users_from`). A front end says it in headers, which may
+// Whose request it is: of a key that is somebody's own, or that tells the users behind it apart (`users_from`). A front end says it in headers, which may
 // be signed, or in the body; a request that says nothing counts for its key alone.
 //
 // It keeps true: a forged token makes no user, and is refused wherever it is sent; only a POST has a user; a secret decides
@@ -13,6 +13,7 @@ import {
   sourceOfKey,
   type Subject,
   subjectOf,
+  type UserId,
 } from "../../domain/keys.ts";
 import { hasLimit, lowestPriority, tightestLimits } from "../../domain/limits.ts";
 import type { Log } from "../../log/log.ts";
@@ -47,7 +48,7 @@ export function userHeadersOf({ users_from: from }: KeyRules): ((name: string) =
 
 export interface UsersDeps {
   /** Creates the user that it does not know. Throws if storage fails. */
-  seeUser: (seen: SeenUser) => FoundUser | Promise<FoundUser>;
+  seeUser: (seen: SeenUser | UserId) => FoundUser | Promise<FoundUser>;
   isSigned: IsSigned;
   wall: WallClock;
   log: Log;
@@ -69,7 +70,9 @@ export class Users {
    */
   async know(key: ActiveKey, { method, headers }: Request, body?: Uint8Array): Promise<ActiveKey> {
     const { id: keyId, rules } = key;
-    if (rules === null || rules.users_from === null) return key;
+    if (rules === null) return key;
+    if (key.userId !== undefined) return this.#keyOf(key.userId, key, rules);
+    if (rules.users_from === null) return key;
     const { users_from: from, users_secrets: secrets, users_max: max } = rules;
     const identity = from === "body" ? await identityInBody(body, keyId) : this.#identityIn(headers, key, rules);
     if (method !== "POST") return key;
@@ -81,7 +84,11 @@ export class Users {
     const source = secrets !== null && from.includes("@") ? from : sourceOfKey(keyId);
     const seen = { keyId, source, external: isTooLong ? "" : textOf(identity.external), max: max ?? defaultUsersMax };
     const name = identity.name === undefined ? undefined : textOf(identity.name).slice(0, maxNameLength) || undefined;
-    const user = await lookUp(() => this.#deps.seeUser({ ...seen, name }), "User", this.#deps.log);
+    return this.#keyOf({ ...seen, name }, key, rules);
+  }
+
+  async #keyOf(seen: SeenUser | UserId, key: ActiveKey, rules: KeyRules) {
+    const user = await lookUp(() => this.#deps.seeUser(seen), "User", this.#deps.log);
     if (!user.isActive) throw new ProxyError("user_inactive");
     return keyOfUser(key, rules, user);
   }

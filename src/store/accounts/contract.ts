@@ -7,9 +7,13 @@
 // know what a setting means.
 
 import type { Change } from "../../domain/changes.ts";
+import type { UserId } from "../../domain/keys.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 
-export interface Session {
+/** Who signed in at a provider, until the fixed end of the session; null or absent: the administrator, by the password. */
+export type Person = Pick<Engine["tables"]["sessions"]["$inferSelect"], "userId" | "role" | "providerSid">;
+
+export interface Session extends Partial<Person> {
   csrfToken: string;
   username: string;
   /** Epoch milliseconds. */
@@ -39,13 +43,18 @@ export interface SessionStore {
   /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
   create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
-  /** Those that have not expired at `now`, latest used first. */
-  list(now: number): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken">[]>;
+  /** Those that have not expired at `now`, latest used first. @param of only those of a user */
+  list(
+    now: number,
+    of?: UserId,
+  ): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken" | "providerSid">[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string, by?: Change): Promise<void>;
   deleteAll(): Promise<void>;
-  /** @returns how many there were */
-  deleteOthers(idHash: string, by?: Change): Promise<number>;
+  /** @param of only those of a user @returns how many there were */
+  deleteOthers(idHash: string, by?: Change, of?: UserId): Promise<number>;
+  /** Those of a user of a provider, or the one that it calls `sid`. @returns how many there were */
+  deleteOfProvider(source: string, named: { external?: string | undefined; sid?: string | undefined }): Promise<number>;
   /**
    * Counts a login attempt for each of its scopes, for all processes on this database.
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
@@ -80,6 +89,31 @@ export interface AuditStore {
   list(
     filter: { [Name in (typeof auditFilters)[number]]?: string | undefined } & { before: number; limit: number },
   ): Promise<AuditRow[]>;
+}
+
+/** Who signs in at a provider: rows of `subjects`, whose tokens come encrypted. */
+export interface SignInStore {
+  /**
+   * Creates or updates the user. @param who.groups the first that names a team is the user's, unless an operator set one
+   * @param who.newTeam made if none does
+   * @returns undefined if an operator has switched the user off
+   */
+  begin(who: {
+    source: string;
+    external: string;
+    name: string;
+    groups: readonly string[];
+    newTeam: string | null;
+    refreshToken: string | null;
+  }): Promise<{ id: UserId; name: string } | undefined>;
+  /** Takes the active user who has waited longest for a check, at least since `before`; no other process does until then again. */
+  claim(before: number, now: number): Promise<{ id: UserId; refreshToken: string; checkedAt: number } | undefined>;
+  /** Unless the user has another token than `tried` by now. */
+  keep(id: UserId, tried: string, kept: { refreshToken?: string | null; checkedAt?: number }): Promise<void>;
+  /** The same way, switches the user off until the next sign-in, and ends its sessions. @returns whether it did */
+  leave(id: UserId, tried: string | null): Promise<boolean>;
+  /** The same for owners of keys who have no token and were not seen since `before`. @returns who they were */
+  endUnseen(before: number): Promise<UserId[]>;
 }
 
 export interface SettingsStore {

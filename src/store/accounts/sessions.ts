@@ -1,5 +1,6 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, lt, min, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gt, inArray, lt, min, ne, type SQL, sql } from "drizzle-orm";
 import type { Change } from "../../domain/changes.ts";
+import type { UserId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RecordChange } from "./audit.ts";
 import type { SessionStore } from "./contract.ts";
@@ -9,8 +10,9 @@ const maxListed = 500;
 
 /** Prepared once, since it runs for each request of the console. */
 export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
+  const { csrfToken, username, expiresAt, userId, role, providerSid } = sessions;
   const query = db
-    .select({ csrfToken: sessions.csrfToken, username: sessions.username, expiresAt: sessions.expiresAt })
+    .select({ csrfToken, username, expiresAt, userId, role, providerSid })
     .from(sessions)
     .where(and(eq(sessions.idHash, sql.placeholder("idHash")), gt(sessions.expiresAt, sql.placeholder("now"))))
     .limit(1)
@@ -20,7 +22,7 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
 
 export function createSessionStore(engine: Engine, record: RecordChange): SessionStore {
   const { db, transaction, lock } = engine;
-  const { sessions, loginAttempts } = engine.tables;
+  const { sessions, subjects, loginAttempts } = engine.tables;
 
   /** Deletes sessions. @returns how many there were */
   const end = (which: SQL, by: Change | undefined): Promise<number> =>
@@ -33,6 +35,8 @@ export function createSessionStore(engine: Engine, record: RecordChange): Sessio
       async () => (await db.delete(sessions).where(which).returning({ id: sessions.idHash })).length,
     );
 
+  const ofUser = (id: UserId | undefined) => (id === undefined ? undefined : eq(sessions.userId, id));
+
   return {
     find: prepareFindSession(engine),
     async create(idHash, session, origin) {
@@ -44,16 +48,25 @@ export function createSessionStore(engine: Engine, record: RecordChange): Sessio
     async delete(idHash, by) {
       await end(eq(sessions.idHash, idHash), by);
     },
-    async list(now) {
-      const { csrfToken: _csrfToken, ...columns } = getTableColumns(sessions);
+    async list(now, of) {
+      const { csrfToken: _csrfToken, providerSid: _providerSid, ...columns } = getTableColumns(sessions);
       return await db
         .select(columns)
         .from(sessions)
-        .where(gt(sessions.expiresAt, now))
+        .where(and(gt(sessions.expiresAt, now), ofUser(of)))
         .orderBy(desc(sessions.expiresAt), asc(sessions.idHash))
         .limit(maxListed);
     },
-    deleteOthers: (idHash, by) => end(ne(sessions.idHash, idHash), by),
+    deleteOthers: (idHash, by, of) => end(sql`${and(ne(sessions.idHash, idHash), ofUser(of))}`, by),
+    deleteOfProvider(source, { external, sid }) {
+      const users = db.select({ id: subjects.id }).from(subjects);
+      const who = and(
+        eq(subjects.source, source),
+        external === undefined ? undefined : eq(subjects.external, external),
+      );
+      const one = sid === undefined ? undefined : eq(sessions.providerSid, sid);
+      return end(sql`${and(inArray(sessions.userId, users.where(who)), one)}`, undefined);
+    },
     async deleteAll() {
       await db.delete(sessions);
     },

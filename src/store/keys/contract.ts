@@ -31,6 +31,8 @@ export interface Key {
   note: string | null;
   tags: readonly string[];
   teamId: TeamId | null;
+  /** Whose own it is: it counts for that user, whatever it is sent with. */
+  userId: UserId | null;
 }
 
 /** A team of keys, or a user behind some, whose limits hold beside those of the key. */
@@ -57,10 +59,19 @@ export interface TeamOrUser {
   isActive: boolean;
   /** Moves at most once a minute; null before the first time. */
   lastSeenAt: number | null;
+  /** Each sign-in sets the team; an operator who sets it ends that. */
+  teamByProvider: boolean;
+  /** At a provider of OpenID Connect, the last time. */
+  signedInAt: number | null;
+  /** The provider is asked whether it still knows the user, and was so then, or at the last sign-in. */
+  isAskedAbout: boolean;
+  refreshCheckedAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */
-export type SubjectChange = Partial<Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "sameAs" | "isActive">> & {
+export type SubjectChange = Partial<
+  Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "teamByProvider" | "sameAs" | "isActive">
+> & {
   limits?: Partial<KeyLimits>;
 };
 type NewSubject = SubjectChange &
@@ -84,7 +95,7 @@ export interface SubjectStore {
   /** Ordered by id. */
   list(filter: SubjectFilter): Promise<TeamOrUser[]>;
   create(kind: TeamOrUser["kind"], subject: NewSubject, by?: Change): Promise<TeamOrUser | SubjectProblem>;
-  /** @returns the subject after the change; undefined if there is none */
+  /** With `isActive` false a user's sessions end, and its own keys are refused. @returns it afterwards; undefined if there is none */
   update(
     kind: TeamOrUser["kind"],
     id: number,
@@ -99,8 +110,8 @@ export interface SubjectStore {
   delete(kind: TeamOrUser["kind"], id: number, forgets: boolean, by?: Change): Promise<string | undefined>;
   /** How many users each key has that tells them apart; `other` is one. */
   countUsers(): Promise<{ key: string; users: number; max: number }[]>;
-  /** The user of a request, which the first one creates. */
-  see(seen: SeenUser): MaybePromise<FoundUser>;
+  /** The user of a request, which the first one creates; by its id, of a key of its own. */
+  see(seen: SeenUser | UserId): MaybePromise<FoundUser>;
 }
 
 /** An active key, as each request needs it. */
@@ -112,6 +123,8 @@ export interface FoundKey {
   expiresAt: number | null;
   /** Unset: none. */
   teamId?: TeamId;
+  /** Whose own it is. */
+  userId?: UserId;
   /** Those with limits, if it has a team. */
   subjects?: readonly Subject[];
 }
@@ -123,7 +136,8 @@ export interface KeyChange extends Partial<
   rules?: Partial<KeyRules>;
 }
 
-export type NewKey = KeyChange & Pick<Key, "name" | "key" | "createdAt">;
+export type NewKey = KeyChange &
+  Pick<Key, "name" | "key" | "createdAt"> & { own?: { userId: UserId; maxKeys: number } };
 
 interface Rotation {
   /** The new secret. */
@@ -131,6 +145,8 @@ interface Rotation {
   now: number;
   /** Until when the old secret is accepted. */
   validUntil: number;
+  /** The key's from now on; undefined: as before. */
+  expiresAt?: number | null | undefined;
 }
 
 /** A request to end the running responses of a key. */
@@ -147,9 +163,9 @@ export interface KeyStore {
   /** Runs for each request. A key that is switched off, by whichever process, is refused from the next request on. */
   findActive(key: string): MaybePromise<FoundKey | undefined>;
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
-  list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
-  /** @returns "collision" if the key exists already, "no team" if its team does not */
-  create(row: NewKey, by?: Change): Promise<Key | "collision" | "no team">;
+  list(page?: { after: KeyId; limit: number; userId?: UserId }): Promise<Key[]>;
+  /** @returns "collision" if the key exists already, "no team" if its team does not, "too many" of a user who is full or gone */
+  create(row: NewKey, by?: Change): Promise<Key | "collision" | "no team" | "too many">;
   /** @returns the key after the change; undefined if there is none */
   update(id: KeyId, change: KeyChange, by?: Change): Promise<Key | "no team" | undefined>;
   /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */

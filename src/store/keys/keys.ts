@@ -5,8 +5,8 @@ import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import { isThere } from "./subjects.ts";
-import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
-import { type KeyId, maskKey, sourceOfKey, subjectOf, type TeamId } from "../../domain/keys.ts";
+import type { FoundKey, Key, KeyChange, KeyStore, NewKey } from "./contract.ts";
+import { type KeyId, maskKey, sourceOfKey, subjectOf, type TeamId, type UserId } from "../../domain/keys.ts";
 import { hasLimit, tightestLimits } from "../../domain/limits.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
@@ -19,6 +19,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
     id: keys.id,
     rules: keys.rules,
     expiresAt: keys.expiresAt,
+    userId: keys.userId,
     teamId: subjects.id,
     teamName: subjects.name,
     teamRules: subjects.rules,
@@ -53,6 +54,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
 
 interface FoundRow extends Pick<FoundKey, "id" | "expiresAt"> {
   rules: string | null;
+  userId: UserId | null;
   /** Null, like the two others, if the key has no team. */
   teamId: TeamId | null;
   teamName: string | null;
@@ -61,10 +63,11 @@ interface FoundRow extends Pick<FoundKey, "id" | "expiresAt"> {
 
 function foundKey(row: FoundRow | undefined): FoundKey | undefined {
   if (row === undefined) return undefined;
-  const { id, expiresAt, teamId, teamName } = row;
+  const { id, expiresAt, userId, teamId, teamName } = row;
   const own = row.rules === null ? null : parseRules(row.rules);
-  if (teamId === null || teamName === null) return { id, rules: own, expiresAt };
   const rules = own ?? noRules;
+  const ofUser = userId !== null && { userId };
+  if (teamId === null || teamName === null) return { id, rules: ofUser ? rules : own, expiresAt, ...ofUser };
   const limits = parseRules(row.teamRules ?? "{}");
   const subjects = [
     { id, limits: rules },
@@ -74,6 +77,7 @@ function foundKey(row: FoundRow | undefined): FoundKey | undefined {
     id,
     expiresAt,
     teamId,
+    ...ofUser,
     rules: { ...rules, ...tightestLimits(subjects) },
     subjects: subjects.filter((one) => hasLimit(one.limits)),
   };
@@ -119,20 +123,19 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
   return {
     findActive: prepareFindActiveKey(engine, clock),
     ...prepareEndings(engine, clock),
-    async list(page) {
-      const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
-      return (await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit))).map(keyOf);
-    },
-    create: ({ key, createdAt, ...fields }, by) =>
+    list: (page) => list(engine, page),
+    create: ({ key, createdAt, own, ...fields }, by) =>
       record(by, stateOf, async () => {
         // The secret may be one that another instance replaces at this moment.
         await lock("key_secrets");
         if (await isFormer(key)) return "collision";
         if (!(await isThere(engine, "team", fields.teamId))) return "no team";
+        if (own !== undefined && !(await hasRoom(engine, own))) return "too many";
         const { name } = fields;
+        const userId = own?.userId ?? null;
         const [created] = await db
           .insert(keys)
-          .values({ isActive: true, ...zeroes, ...columnsOf(fields), name, key, createdAt })
+          .values({ isActive: true, ...zeroes, ...columnsOf(fields), name, key, createdAt, userId })
           .onConflictDoNothing({ target: keys.key })
           .returning();
         return created === undefined ? "collision" : keyOf(created);
@@ -148,14 +151,15 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         if (updated !== undefined) await keepLabels(before, updated);
         return updated && keyOf(updated);
       }),
-    rotate: (id, { key, now, validUntil }, by) =>
+    rotate: (id, { key, now, validUntil, expiresAt }, by) =>
       record(by, readOf(id), async () => {
         await lock("key_secrets");
         const before = await findRow(id);
         if (before === undefined) return undefined;
         const taken = await db.select({ id: keys.id }).from(keys).where(eq(keys.key, key)).limit(1);
         if (taken.length > 0 || (await isFormer(key))) return "collision";
-        const [updated] = await db.update(keys).set({ key }).where(eq(keys.id, id)).returning();
+        const set = { key, ...(expiresAt !== undefined && { expiresAt }) };
+        const [updated] = await db.update(keys).set(set).where(eq(keys.id, id)).returning();
         const former = { keyId: id, validUntil };
         // It may have been a former secret before, whose row is not deleted yet.
         if (validUntil > now)
@@ -186,12 +190,38 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
   };
 }
 
+async function list({ db, tables: { keys } }: Engine, page: Parameters<KeyStore["list"]>[0]): Promise<Key[]> {
+  const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
+  if (page === undefined) return (await all).map(keyOf);
+  const { after, limit, userId } = page;
+  const ofUser = userId === undefined ? undefined : eq(keys.userId, userId);
+  return (await all.where(and(gt(keys.id, after), ofUser)).limit(limit)).map(keyOf);
+}
+
+/** Whether a user may have another key. Nobody switches the user off until the transaction ends. */
+async function hasRoom(engine: Engine, { userId, maxKeys }: NonNullable<NewKey["own"]>): Promise<boolean> {
+  if (!(await isThere(engine, "user", userId, true))) return false;
+  const { keys } = engine.tables;
+  const [all] = await engine.db.select({ keys: count() }).from(keys).where(eq(keys.userId, userId));
+  return (all?.keys ?? 0) < maxKeys;
+}
+
 /** What the record of changes shows. */
-async function stateOf(key: Key | "collision" | "no team" | undefined): Promise<Record<string, unknown>> {
+async function stateOf(key: Key | string | undefined): Promise<Record<string, unknown>> {
   if (typeof key !== "object") return {};
-  const { name, isActive, expiresAt, owner, note, tags, teamId, rules } = key;
+  const { name, isActive, expiresAt, owner, note, tags, teamId, userId, rules } = key;
   const { users_secrets: secrets, ...others } = rules;
-  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, team_id: teamId, ...others };
+  const shown = {
+    key: maskKey(key.key),
+    name,
+    is_active: isActive,
+    owner,
+    note,
+    tags,
+    team_id: teamId,
+    user_id: userId,
+    ...others,
+  };
   const secret = secrets === null ? null : maskKey(secrets[0] ?? "");
   return { ...shown, users_secret: secret, expires_at: expiresAt === null ? null : timestampOf(expiresAt) };
 }

@@ -36,7 +36,7 @@ export function knowUsers(
   const known = createKnown<FoundUser>(read, clock);
   return (seen) => {
     const { found, version } = known();
-    const id = `${seen.keyId} ${seen.source} ${seen.external}`;
+    const id = typeof seen === "number" ? String(seen) : `${seen.keyId} ${seen.source} ${seen.external}`;
     const user = found.get(id) ?? see(seen);
     if (!(user instanceof Promise)) return user;
     return user.then((one) => {

@@ -12,6 +12,7 @@ import {
   sourceOfKey,
   type SubjectId,
   subjectOf,
+  type UserId,
 } from "../../domain/keys.ts";
 import { hasLimit, perLimit } from "../../domain/limits.ts";
 import type { SubjectChange, SubjectFilter, SubjectStore, TeamOrUser } from "./contract.ts";
@@ -29,18 +30,20 @@ export async function isThere(
   { db, lock, tables: { keys, subjects } }: Engine,
   kind: Kind | "key",
   id: number | null = null,
+  isActive?: true,
 ): Promise<boolean> {
   if (id === null) return true;
   await lock("subjects");
   const table = kind === "key" ? keys : subjects;
+  const isActiveToo = isActive && eq(table.isActive, true);
   const isOfKind = kind === "key" ? undefined : eq(subjects.kind, kind);
   const found = db.select({ id: table.id }).from(table);
-  return (await found.where(and(eq(table.id, id), isOfKind))).length > 0;
+  return (await found.where(and(eq(table.id, id), isOfKind, isActiveToo))).length > 0;
 }
 
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
   const { db, lock, tables } = engine;
-  const { subjects, keys } = tables;
+  const { subjects, keys, sessions } = tables;
   const find = finder(engine);
 
   async function list({ kind, after = 0, limit, ...filter }: SubjectFilter): Promise<TeamOrUser[]> {
@@ -58,8 +61,9 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     const members =
       kind === "user" ? [] : await db.select({ id: keys.teamId, keys: count() }).from(keys).groupBy(keys.teamId);
     const counts = new Map(members.map((one) => [one.id, one.keys]));
-    return rows.map((row) =>
+    return rows.map(({ refreshToken, ...row }) =>
       Object.assign(row, {
+        isAskedAbout: refreshToken !== null,
         limits: limitsOf(row.rules),
         tags: JSON.parse(row.tags ?? "[]") as string[],
         keyCount: counts.get(row.id) ?? 0,
@@ -103,8 +107,13 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (await isTaken(kind, change.name, id)) return "collision";
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         if (!(await canBeSame(id, change.sameAs))) return "no user";
-        const changed = { ...columnsOf(change, before.rules), isKept: true };
+        const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
+        // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
+        const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };
+        const byHand = change.teamId !== undefined && { teamByProvider: false };
+        const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
         await db.update(subjects).set(changed).where(eq(subjects.id, id));
+        if (change.isActive === false) await db.delete(sessions).where(eq(sessions.userId, id));
         return (await list({ kind, id }))[0];
       }),
     delete: (kind, id, forgets, by) =>
@@ -114,6 +123,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (deleted === undefined) return undefined;
         for (const table of [keys, subjects]) await db.update(table).set({ teamId: null }).where(eq(table.teamId, id));
         const lastName = forgets ? `${kind} ${id}` : deleted.name;
+        await db.delete(sessions).where(eq(sessions.userId, id));
+        await db.update(keys).set({ isActive: false, userId: null }).where(eq(keys.userId, id));
         await drop(engine, deleted, lastName);
         const { audit } = tables;
         const ofIt = eq(audit.target, `${kind}/${id}`);
@@ -192,7 +203,7 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
     return created;
   }
 
-  async function note(row: SubjectRow, { name = row.name }: SeenUser): Promise<void> {
+  async function note(row: SubjectRow, { name = row.name }: Partial<Pick<SeenUser, "name">>): Promise<void> {
     const isRenamed = row.external !== "" && !row.isKept && name !== row.name;
     const now = clock();
     if (!isRenamed && (row.lastSeenAt ?? 0) > now - msPerMinute) return;
@@ -200,12 +211,23 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
     await db.update(subjects).set(seen).where(eq(subjects.id, row.id));
   }
 
-  return async (seen) => {
+  async function findOrCreate(seen: SeenUser): Promise<SubjectRow> {
     const row =
       (await findAt(seen.source, seen.external)) ??
       (isOther(seen) ? await findAt(sourceOfKey(seen.keyId), "") : undefined);
-    const known = row ?? (await engine.transaction(() => createSeen(seen)));
     if (row !== undefined) await note(row, seen);
+    return row ?? (await engine.transaction(() => createSeen(seen)));
+  }
+
+  async function findKept(id: UserId): Promise<SubjectRow | undefined> {
+    const row = await find(eq(subjects.kind, "user"), eq(subjects.id, id));
+    if (row !== undefined) await note(row, {});
+    return row;
+  }
+
+  return async (seen) => {
+    const known = typeof seen === "number" ? await findKept(seen) : await findOrCreate(seen);
+    if (known === undefined) return { id: Number(seen), isActive: false };
     const user = known.sameAs === null ? known : ((await find(eq(subjects.id, known.sameAs))) ?? known);
     const team = user.teamId === null ? undefined : await find(eq(subjects.id, user.teamId));
     const own = limitsOf(user.rules);

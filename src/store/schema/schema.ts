@@ -35,6 +35,8 @@ export function defineTables(columns: Columns) {
       /** A JSON array. */
       tags: text(),
       teamId: integer(),
+      /** Whose own it is; null: an operator made it. */
+      userId: integer(),
     }),
     /** Secrets that were replaced and are still accepted. */
     formerSecrets: table(
@@ -51,7 +53,16 @@ export function defineTables(columns: Columns) {
     ...defineLimitTables(columns),
     ...defineBackendTables(columns),
     ...defineGpuTables(columns),
+    ...defineAccountTables(columns),
+  };
+}
 
+export type Tables = ReturnType<typeof defineTables>;
+
+export const tables = defineTables(sqliteColumns);
+
+function defineAccountTables({ table, identity, integer, text, index }: Columns) {
+  return {
     sessions: table("sessions", {
       idHash: text().primaryKey(),
       csrfToken: text().notNull(),
@@ -61,6 +72,12 @@ export function defineTables(columns: Columns) {
       /** From where the login came. */
       address: text(),
       client: text(),
+      /** Who signed in at a provider; null: the administrator, by the password. */
+      userId: integer(),
+      /** Null: admin. */
+      role: text().$type<Role>(),
+      /** What the provider calls the session. */
+      providerSid: text(),
     }),
     loginAttempts: table(
       "login_attempts",
@@ -77,7 +94,7 @@ export function defineTables(columns: Columns) {
       /** Its first characters, to tell it from others. */
       head: text().notNull(),
       name: text().notNull(),
-      role: text().$type<Role>().notNull(),
+      role: text().$type<Exclude<Role, "member">>().notNull(),
       createdAt: integer().notNull(),
       /** Null: never. */
       expiresAt: integer(),
@@ -108,10 +125,6 @@ export function defineTables(columns: Columns) {
     settings: table("settings", { name: text().primaryKey(), value: text().notNull() }),
   };
 }
-
-export type Tables = ReturnType<typeof defineTables>;
-
-export const tables = defineTables(sqliteColumns);
 
 function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
   return {
@@ -273,6 +286,13 @@ function defineLimitTables({ table, identity, integer, text, boolean, primaryKey
         /** An operator made or changed it: it makes room for no other. */
         isKept: boolean().notNull().default(false),
         lastSeenAt: integer(),
+        /** Of a user who signs in at a provider. */
+        signedInAt: integer(),
+        /** Encrypted. */
+        refreshToken: text(),
+        refreshCheckedAt: integer(),
+        /** Each sign-in sets the team; else an operator did. */
+        teamByProvider: boolean().notNull().default(true),
       },
       (t) => [uniqueIndex("subjects_external").on(t.source, t.external), index("subjects_key").on(t.keyId)],
     ),

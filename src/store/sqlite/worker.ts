@@ -158,7 +158,8 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
     else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
   }
   const version = openKeysVersion(file);
-  for (const name of ["keys.update", "keys.rotate", "keys.delete", "subjects.update", "subjects.delete"])
+  const ofSubjects = ["subjects.update", "subjects.delete", "signIns.begin", "signIns.leave", "signIns.endUnseen"];
+  for (const name of ["keys.update", "keys.rotate", "keys.delete", ...ofSubjects])
     methods[name] = thenRaise(version, methods[name]);
   return {
     methods: {

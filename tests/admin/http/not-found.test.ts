@@ -13,7 +13,7 @@ test.each([
   ["GET", "/api/keys/1", "PATCH, DELETE"],
   ["HEAD", "/api/keys/1", "PATCH, DELETE"],
   ["POST", "/api/keys/1", "PATCH, DELETE"],
-  ["GET", "/api/login", "POST"],
+  ["PATCH", "/api/login", "GET, HEAD, POST"],
   ["GET", "/api/logout", "POST"],
   ["POST", "/api/me", "GET, HEAD"],
   ["PATCH", "/api/gpu-stats", "POST, GET, HEAD"],

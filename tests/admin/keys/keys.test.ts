@@ -49,6 +49,7 @@ onEachEngine(({ engine }) => {
         users_required: false,
         notify: false,
         team_id: null,
+        user_id: null,
       });
     });
 

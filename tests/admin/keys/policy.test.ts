@@ -18,10 +18,12 @@ onEachEngine(({ engine }) => {
   beforeEach(async () => void (await put({})));
 
   const names = [...limitNames, "priority", "expires_in_days", "allowed_models", "team_id"];
+  const ceilings = ["max_keys", ...limitNames, "priority", "expires_in_days"];
+  const noCeilings = Object.fromEntries(ceilings.map((name) => [name, null]));
   const none = Object.fromEntries(names.map((name) => [name, null]));
 
   test("without a policy a new key has no limits", async () => {
-    expect((await send("GET", "/api/key-policy")).json).toEqual({ defaults: none });
+    expect((await send("GET", "/api/key-policy")).json).toEqual({ defaults: none, member: noCeilings });
     const { expires_in_days: _, ...free } = none;
     expect(await create()).toMatchObject({ ...free, expires_at: null });
   });
@@ -30,7 +32,10 @@ onEachEngine(({ engine }) => {
     const team = (await send("POST", "/api/teams", { name: "ml" })).json.id as number;
     const defaults = { tokens_per_day: 1000, max_concurrency: 4, expires_in_days: 30, team_id: team };
     const set = await put({ ...defaults, allowed_models: [" Qwen* ", "qwen*"] });
-    expect([set.status, set.json]).toEqual([200, { defaults: { ...none, ...defaults, allowed_models: ["qwen*"] } }]);
+    expect([set.status, set.json]).toEqual([
+      200,
+      { defaults: { ...none, ...defaults, allowed_models: ["qwen*"] }, member: noCeilings },
+    ]);
     expect((await send("GET", "/api/key-policy")).json).toEqual(set.json);
     const of = { tokens_per_day: 1000, max_concurrency: 4, allowed_models: ["qwen*"], team_id: team };
     const made = await create();

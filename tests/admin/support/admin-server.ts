@@ -10,6 +10,7 @@ import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { password, quickPasswordHash } from "../../support/admin-client.ts";
 import type { EngineName } from "../../support/postgres.ts";
 import { backendOf, fileCatalog } from "../../support/catalog.ts";
+import { type Person, signIn } from "../../support/sign-in.ts";
 import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
@@ -57,8 +58,12 @@ export interface Admin {
   routes: readonly { method: string; path: string }[];
   send(method: string, path: string, sent?: Sent): Promise<TestResponse>;
   login(): Promise<Required<Visitor>>;
+  /** A session of somebody who has just signed in at a provider. */
+  signIn(person: Parameters<typeof signIn>[1]): Promise<Person>;
   /** Creates a key in the store. */
   createKey(name: string): Promise<{ id: number; key: string }>;
+  /** Does what the server does again and again. */
+  repeat(): Promise<void>;
   /** Resolves when the server has handled every request that it has received. */
   idle(): Promise<void>;
   stop(): Promise<void>;
@@ -73,6 +78,8 @@ export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
   /** Stored before the start. */
   passwordHash?: string;
   engine?: EngineName;
+  /** Where it listens, for who has to know that before. */
+  port?: number;
 };
 
 const url = "http://127.0.0.1:8000";
@@ -86,6 +93,7 @@ export async function startAdmin({
   passwordHash = quickPasswordHash,
   retention = defaultRetention,
   engine = "SQLite",
+  port = 0,
   facts = () => ({}),
   ...overrides
 }: Overrides = {}): Promise<Admin> {
@@ -96,6 +104,7 @@ export async function startAdmin({
   await real.settings.set(passwordHashSetting, passwordHash);
   const { signingKey } = await bootstrapAdmin({ store: real, config, dataDir, print: () => {} });
   const logged: string[] = [];
+  const repeated: (() => Promise<void>)[] = [];
   const clock = () => time.now;
   const log = createLog({ level: "debug", format: "json", clock, write: (line) => logged.push(line) });
   const gather = async (): Promise<Facts> => {
@@ -109,6 +118,8 @@ export async function startAdmin({
   const routes = adminRoutes({
     store,
     config,
+    signIn: undefined,
+    every: (_, work) => void repeated.push(work),
     signingKey,
     clock,
     log,
@@ -142,7 +153,7 @@ export async function startAdmin({
   const document = openApiDocument(routes) as unknown as Document;
   const handling = new Set<Promise<Response>>();
   const server: Bun.Server<undefined> = Bun.serve({
-    port: 0,
+    port,
     hostname: "127.0.0.1",
     development: false,
     fetch(request) {
@@ -188,6 +199,7 @@ export async function startAdmin({
     routes: routes.routes,
     send,
     login,
+    signIn: (person) => signIn({ store: real, signingKey, clock }, person),
     createKey: async (name) => {
       const created = await store.keys.create({
         name,
@@ -196,6 +208,9 @@ export async function startAdmin({
       });
       if (typeof created === "string") throw new Error("key collision");
       return created;
+    },
+    repeat: async () => {
+      for (const work of repeated) await work();
     },
     idle: async () => {
       while (handling.size > 0) await Promise.all(handling);

@@ -53,7 +53,7 @@ const templateOf = (path: string) =>
   path
     .replace(/\?.*$/, "")
     .replace(/(.)\/+$/, "$1")
-    .replace(/^\/api\/(keys|teams|users|in-flight|sessions|tokens)\/[^/]+(?=$|\/rotate$)/, "/api/$1/{id}")
+    .replace(/^\/api\/(me\/keys|keys|teams|users|in-flight|sessions|tokens)\/[^/]+(?=$|\/rotate$)/, "/api/$1/{id}")
     .replace(/^\/api\/backends\/[^/]+$/, "/api/backends/{name}");
 
 function problems(schema: JsonSchema, value: unknown, at: string): string[] {

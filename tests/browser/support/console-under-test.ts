@@ -67,12 +67,16 @@ export interface VisitOptions {
   /** Without a session. */
   anonymous?: boolean;
   origin?: string;
+  /** Of another session than the administrator's, of which an anonymous browser does not know. */
+  cookie?: string;
   /** The browser's time zone, as in the IANA database. */
   timeZone?: string;
   /** Lets the test control the page's time. */
   fakeClock?: boolean;
   /** Lines in the browser's console that the test causes on purpose. */
   expectedErrors?: RegExp;
+  /** Another origin that pages may ask. */
+  alsoAsks?: string;
   /**
    * A browser profile that no visit had before and none gets later: for a test that measures, or that leaves in it what
    * nothing undoes, such as a script for each page.
@@ -134,7 +138,7 @@ export async function startConsole(
     program,
     simulator,
     admin,
-    visit: (path, options = {}) => visitPage(program.adminUrl, admin.cookie, path, options),
+    visit: (path, options = {}) => visitPage(program.adminUrl, options.cookie ?? admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
       // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
@@ -148,7 +152,7 @@ interface Profile {
   page: Page;
   context: BrowserContext;
   visits: number;
-  visit: { origin: string; expectedErrors: RegExp | undefined; problems: string[] };
+  visit: { origin: string; alsoAsks: string | undefined; expectedErrors: RegExp | undefined; problems: string[] };
 }
 
 /** Its memory grows with each visit. */
@@ -161,16 +165,16 @@ const maxVisits = 50;
 const leftProfiles = new Map<string, Profile[]>();
 
 async function visitPage(adminUrl: string, cookie: string, path: string, options: VisitOptions): Promise<Visit> {
-  const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors } = options;
+  const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors, alsoAsks } = options;
   const isFresh = options.fresh === true || options.fakeClock === true;
   const kind = JSON.stringify([phone === true, anonymous, origin === adminUrl, timeZone]);
   const left = isFresh ? undefined : leftProfiles.get(kind)?.pop();
   const profile = left ?? (await openProfile(origin === adminUrl, isFresh, options));
   profile.visits += 1;
-  profile.visit = { origin, expectedErrors, problems: [] };
+  profile.visit = { origin, alsoAsks, expectedErrors, problems: [] };
   const { page, context } = profile;
   await context.clearCookies();
-  if (!anonymous) await addSession(context, adminUrl, cookie);
+  if (!anonymous || options.cookie !== undefined) await addSession(context, adminUrl, cookie);
   await page.setViewportSize(viewportOf(options));
   const media = { media: null, forcedColors: null, contrast: null, reducedMotion: "reduce" } as const;
   await page.emulateMedia({ ...media, colorScheme: scheme });
@@ -227,7 +231,12 @@ async function openProfile(isOwnOrigin: boolean, isFresh: boolean, options: Visi
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   if (options.fakeClock === true) await page.clock.install();
-  const profile: Profile = { page, context, visits: 0, visit: { origin: "", expectedErrors: undefined, problems: [] } };
+  const profile: Profile = {
+    page,
+    context,
+    visits: 0,
+    visit: { origin: "", alsoAsks: undefined, expectedErrors: undefined, problems: [] },
+  };
   collectProblems(profile);
   if (!isFresh) refuseWhatLasts(page);
   return profile;
@@ -270,8 +279,9 @@ function collectProblems(profile: Profile): void {
   page.on("pageerror", (error) => profile.visit.problems.push(`thrown: ${error.stack ?? error.message}`));
   page.on("request", (request) => {
     const { protocol, origin: target } = new URL(request.url());
-    const { origin, problems } = profile.visit;
-    if (target !== origin && protocol !== "data:" && protocol !== "blob:") problems.push(`request to ${request.url()}`);
+    const { origin, alsoAsks, problems } = profile.visit;
+    if (target !== origin && target !== alsoAsks && protocol !== "data:" && protocol !== "blob:")
+      problems.push(`request to ${request.url()}`);
   });
 }
 

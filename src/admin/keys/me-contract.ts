@@ -1,0 +1,81 @@
+import { type Static, Type as t } from "@sinclair/typebox";
+import { nullable, responds, strict, takesBody, timestamp } from "../http/schemas.ts";
+import { csrfField, text } from "../http/body-schema.ts";
+import { ceilings, keyBody, keyFields, limits, rotationRequest } from "./contract.ts";
+import { daysBody, limitedTeam } from "./own-key.ts";
+
+/** A key is called by its user and its own name. */
+export const maxUserLength = 58;
+const name = text("name", { maxLength: 60, description: "Stored after the name of the user: `Kim: codex`" });
+export const ownKeyRequest = t.Object({
+  name,
+  ...t.Partial(t.Object({ ...limits, expires_at: keyFields.expires_at })).properties,
+  _csrf: csrfField,
+});
+const changeableFields = t.Partial(t.Object({ name, is_active: keyBody.properties.is_active })).properties;
+export const ownKeyChangeRequest = t.Object(
+  { ...changeableFields, _csrf: csrfField },
+  { anyOf: Object.keys(changeableFields).map((field) => ({ required: [field] })) },
+);
+
+/** Without what operators note. */
+export const ownKeyNames = [
+  "id",
+  "key",
+  "name",
+  "is_active",
+  "created_at",
+  "last_used_at",
+  "expires_at",
+  "total_request_count",
+  "total_input_tokens",
+  "total_output_tokens",
+  "allowed_models",
+  ...(Object.keys(limits) as (keyof typeof limits)[]),
+  "limits_extra",
+  "used",
+  "limit_states",
+  "refused_today",
+] as const;
+const ownKey = t.Pick(keyBody, ownKeyNames);
+export type OwnKey = Static<typeof ownKey>;
+const ownKeys = t.Object({ keys: t.Array(ownKey, { description: "By id" }), ceilings });
+export type OwnKeys = Static<typeof ownKeys>;
+const { used, limit_states, limits_extra, refused_today } = keyBody.properties;
+const ownUsage = t.Object({
+  name: t.String(),
+  now: timestamp,
+  keys_end_at: nullable(
+    t.String({ format: "date-time", description: "Unless you sign in again. Null: while the provider knows you" }),
+  ),
+  ...limits,
+  limits_extra,
+  used,
+  limit_states,
+  refused_today,
+  ...daysBody,
+  team: nullable(t.Object({ ...limitedTeam, ...daysBody }, { description: "Null: none" })),
+});
+export type OwnUsage = Static<typeof ownUsage>;
+
+export const listOwnKeys = responds("Your own keys, and the most that a new one may have", ownKeys);
+export const createOwnKey = takesBody(
+  "Create a key of your own; only this response shows it in full. What is left out or null takes the ceiling",
+  strict(ownKeyRequest),
+  { 201: ownKey },
+  409,
+);
+export const updateOwnKey = takesBody(
+  "Rename a key of your own, or switch it on or off",
+  strict(ownKeyChangeRequest),
+  { 200: ownKey },
+  404,
+);
+export const rotateOwnKey = takesBody(
+  "Replace the secret of a key of your own, which then expires as a new one would",
+  rotationRequest,
+  { 200: ownKey },
+  404,
+  409,
+);
+export const getOwnUsage = responds("What you use, and what your team does", ownUsage);
