@@ -94,7 +94,7 @@ export const shownDays = 30 as const;
 interface DailyTokensProps {
   days: readonly { date: string | null; input_tokens: number; output_tokens: number }[];
   now: number;
-  whose: "key" | "team";
+  whose: "key" | "team" | "user";
   loaded: boolean;
 }
 
@@ -132,7 +132,11 @@ export function DailyTokens(props: DailyTokensProps): JSX.Element {
       pans={false}
       loaded={props.loaded}
       loading={!props.loaded}
-      empty={<EmptyState title={`This ${props.whose} has no tokens in ${shownDays} days`} />}
+      empty={
+        <EmptyState
+          title={`${props.whose === "user" ? "Your keys have" : `This ${props.whose} has`} no tokens in ${shownDays} days`}
+        />
+      }
     />
   );
 }

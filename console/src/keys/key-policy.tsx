@@ -5,7 +5,7 @@ import { count, plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
+import { type QueryResult, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
@@ -17,14 +17,16 @@ import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields } from "./limit-fields.tsx";
 import { TeamField } from "./subject-dialog.tsx";
 
-const getKeyPolicy = async () => (await responseBody(api["key-policy"].get())).defaults;
+const getKeyPolicy = () => responseBody(api["key-policy"].get());
 type KeyPolicy = Awaited<ReturnType<typeof getKeyPolicy>>;
+type Defaults = KeyPolicy["defaults"];
+type Ceilings = KeyPolicy["member"];
 
 const useKeyPolicyQuery = (): QueryResult<typeof getKeyPolicy> =>
   useQuery(() => ({ queryKey: ["key-policy"], queryFn: getKeyPolicy }));
 
 /** A new key as it will be, unless its fields are changed. */
-const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey => ({
+const newKeyOf = ({ expires_in_days: days, ...defaults }: Defaults): EditedKey => ({
   ...defaults,
   expires_at: days === null ? null : new Date(serverNow() + days * dayMs).toISOString(),
 });
@@ -32,21 +34,23 @@ const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey 
 function useSaveKeyPolicy(): UseMutationResult<unknown, Error, KeyPolicy> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (defaults: KeyPolicy) => responseBody(api["key-policy"].put({ defaults })),
-    onSuccess: ({ defaults }) => {
-      queries.setQueryData(["key-policy"], defaults);
+    mutationFn: (policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)),
+    onSuccess: (policy) => {
+      queries.setQueryData(["key-policy"], policy);
       showToast("What new keys get was saved");
     },
   }));
 }
 
 /** What new keys get, as a list; nothing if that is nothing. */
-function PolicyFacts(props: { policy: KeyPolicy }): JSX.Element {
+function PolicyFacts(props: { policy: Partial<Defaults & Ceilings> }): JSX.Element {
   const teams = useTeamsQuery();
   const facts = (): string[] => {
-    const { allowed_models: models, expires_in_days: days, team_id: team } = props.policy;
+    const { allowed_models: models = null, expires_in_days: days = null, team_id: team = null } = props.policy;
+    const { max_keys: keys = null } = props.policy;
     return [
-      ...limitNames.flatMap((name) => amountOf(props.policy[name], limitKinds[name].unit) ?? []),
+      ...(keys === null ? [] : [plural(keys, "key")]),
+      ...limitNames.flatMap((name) => amountOf(props.policy[name] ?? null, limitKinds[name].unit) ?? []),
       ...(models === null ? [] : [`Models: ${models.join(", ")}`]),
       ...(days === null ? [] : [`Expires after ${plural(days, "day")}`]),
       ...(team === null ? [] : [`Team: ${teams.data?.find(({ id }) => id === team)?.name ?? count(team)}`]),
@@ -59,13 +63,13 @@ function PolicyFacts(props: { policy: KeyPolicy }): JSX.Element {
   );
 }
 
-const isSet = (policy: KeyPolicy): boolean => Object.values(policy).some((value) => value !== null);
+const isSet = (policy: Defaults | Ceilings): boolean => Object.values(policy).some((value) => value !== null);
 
 /** In a dialog that makes keys: what these get that is not said there. Nothing without a policy. */
 export function PolicyNote(): JSX.Element {
   const policy = useKeyPolicyQuery();
   return (
-    <Show when={policy.data && isSet(policy.data) && policy.data}>
+    <Show when={policy.data && isSet(policy.data.defaults) && policy.data.defaults}>
       {(set) => (
         <div>
           <p>Unless you say otherwise here, a new key gets what Settings have for it:</p>
@@ -81,7 +85,7 @@ export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }):
   const policy = useKeyPolicyQuery();
   return (
     <Show when={!policy.isPending}>
-      <KeyFieldInputs key={policy.data && newKeyOf(policy.data)} onChange={props.onChange} />
+      <KeyFieldInputs key={policy.data && newKeyOf(policy.data.defaults)} onChange={props.onChange} />
     </Show>
   );
 }
@@ -89,28 +93,57 @@ export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }):
 /** On Settings: what new keys get. */
 export function KeyPolicyPanel(): JSX.Element {
   const policy = useKeyPolicyQuery();
-  const [editing, setEditing] = createSignal(false);
+  const settings = useSettingsQuery();
+  const [editing, setEditing] = createSignal<"defaults" | "member">();
+  const close = (): void => void setEditing();
+  /** Else nobody makes any. */
+  const canSignIn = (): boolean =>
+    settings.data?.settings.some(({ name, is_set: isSetting }) => name === "OIDC_ISSUER" && isSetting) === true;
   return (
     <Panel
       title="New keys"
       hint="What a key gets unless the request that creates it says otherwise"
       query={policy}
       actions={
-        <button class="button" type="button" disabled={policy.data === undefined} onClick={() => setEditing(true)}>
-          Edit
-        </button>
+        <>
+          <Show when={canSignIn()}>
+            <button
+              class="button"
+              type="button"
+              disabled={policy.data === undefined}
+              onClick={() => setEditing("member")}
+            >
+              Keys that people make
+            </button>
+          </Show>
+          <button
+            class="button"
+            type="button"
+            disabled={policy.data === undefined}
+            onClick={() => setEditing("defaults")}
+          >
+            Edit
+          </button>
+        </>
       }
     >
       <Show when={policy.data} fallback={policy.isError ? <NotLoaded query={policy} /> : <SkeletonList />}>
         {(saved) => (
           <>
             <div class="panel-body">
-              <Show when={isSet(saved())} fallback={<p>New keys have no limits.</p>}>
-                <PolicyFacts policy={saved()} />
+              <Show when={isSet(saved().defaults)} fallback={<p>New keys have no limits.</p>}>
+                <PolicyFacts policy={saved().defaults} />
+              </Show>
+              <Show when={isSet(saved().member)}>
+                <p>Keys that people make for themselves have at most:</p>
+                <PolicyFacts policy={saved().member} />
               </Show>
             </div>
-            <Show when={editing()}>
-              <KeyPolicyDialog policy={saved()} onClose={() => setEditing(false)} />
+            <Show when={editing() === "defaults"}>
+              <KeyPolicyDialog policy={saved()} onClose={close} />
+            </Show>
+            <Show when={editing() === "member"}>
+              <CeilingsDialog policy={saved()} onClose={close} />
             </Show>
           </>
         )}
@@ -119,43 +152,109 @@ export function KeyPolicyPanel(): JSX.Element {
   );
 }
 
-function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX.Element {
-  const save = useSaveKeyPolicy();
+const NumberField = (props: {
+  label: string;
+  hint: string;
+  max: number;
+  value: number | null;
+  onChange: (value: number | null) => void;
+}): JSX.Element => (
+  <TextField label={props.label} hint={props.hint}>
+    {(ids) => (
+      <input
+        {...ids}
+        type="number"
+        min="1"
+        max={props.max}
+        value={props.value ?? ""}
+        onInput={({ currentTarget: { value } }) => props.onChange(value === "" ? null : Number(value))}
+      />
+    )}
+  </TextField>
+);
+
+interface PolicyDialogProps {
+  policy: KeyPolicy;
+  onClose: () => void;
+}
+
+function KeyPolicyDialog(props: PolicyDialogProps): JSX.Element {
   const hasTeams = useHasTeams();
-  const [fields, setFields] = createSignal<Partial<KeyPolicy>>({});
-  const set = (changed: Partial<KeyPolicy>): void => void setFields((before) => ({ ...before, ...changed }));
+  const [fields, setFields] = createSignal<Partial<Defaults>>({});
+  const set = (changed: Partial<Defaults>): void => void setFields((before) => ({ ...before, ...changed }));
+  const edited = (): EditedKey => newKeyOf(props.policy.defaults);
+  return (
+    <PolicyForm
+      {...props}
+      title="What new keys get"
+      changed={() => ({ ...props.policy, defaults: { ...props.policy.defaults, ...fields() } })}
+    >
+      <LimitFields of={edited()} onChange={set}>
+        <DaysField value={props.policy.defaults.expires_in_days} none="never" onChange={set} />
+        <Show when={hasTeams()}>
+          <TeamField value={props.policy.defaults.team_id} onChange={(id) => set({ team_id: id })} />
+        </Show>
+      </LimitFields>
+      <ModelsField key={edited()} onChange={set} />
+    </PolicyForm>
+  );
+}
+
+/** The most that who signs in may ask for. */
+function CeilingsDialog(props: PolicyDialogProps): JSX.Element {
+  const [fields, setFields] = createSignal<Partial<Ceilings>>({});
+  const set = (changed: Partial<Ceilings>): void => void setFields((before) => ({ ...before, ...changed }));
+  return (
+    <PolicyForm
+      {...props}
+      title="Keys that people make"
+      changed={() => ({ ...props.policy, member: { ...props.policy.member, ...fields() } })}
+    >
+      <p class="hint">The most that a key may have which somebody who signed in makes. Empty: what new keys get.</p>
+      <LimitFields of={props.policy.member} onChange={set}>
+        <NumberField
+          label="Keys of one person"
+          hint="Up to 1,000. Empty: 10."
+          max={1000}
+          value={props.policy.member.max_keys}
+          onChange={(keys) => set({ max_keys: keys })}
+        />
+        <DaysField value={props.policy.member.expires_in_days} none="as new keys" onChange={set} />
+      </LimitFields>
+    </PolicyForm>
+  );
+}
+
+function PolicyForm(
+  props: PolicyDialogProps & { title: string; changed: () => KeyPolicy; children: JSX.Element },
+): JSX.Element {
+  const save = useSaveKeyPolicy();
   let form: HTMLFormElement | undefined;
   onMount(() => form?.querySelector("input")?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    save.mutate({ ...props.policy, ...fields() }, { onSuccess: () => props.onClose() });
+    save.mutate(props.changed(), { onSuccess: () => props.onClose() });
   };
-  const edited = (): EditedKey => newKeyOf(props.policy);
   return (
-    <Dialog title="What new keys get" onClose={() => props.onClose()}>
+    <Dialog title={props.title} onClose={() => props.onClose()}>
       <form ref={form} onSubmit={submit}>
-        <LimitFields of={edited()} onChange={set}>
-          <TextField label="Expires after days" hint="Up to 3,650. Empty: never.">
-            {(ids) => (
-              <input
-                {...ids}
-                type="number"
-                min="1"
-                max="3650"
-                value={props.policy.expires_in_days ?? ""}
-                onInput={({ currentTarget: { value } }) =>
-                  set({ expires_in_days: value === "" ? null : Number(value) })
-                }
-              />
-            )}
-          </TextField>
-          <Show when={hasTeams()}>
-            <TeamField value={props.policy.team_id} onChange={(id) => set({ team_id: id })} />
-          </Show>
-        </LimitFields>
-        <ModelsField key={edited()} onChange={set} />
+        {props.children}
         <FormEnd error={save.error} action="Save" isPending={save.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>
   );
 }
+
+const DaysField = (props: {
+  value: number | null;
+  none: string;
+  onChange: (changed: { expires_in_days: number | null }) => void;
+}): JSX.Element => (
+  <NumberField
+    label="Expires after days"
+    hint={`Up to 3,650. Empty: ${props.none}.`}
+    max={3650}
+    value={props.value}
+    onChange={(days) => props.onChange({ expires_in_days: days })}
+  />
+);

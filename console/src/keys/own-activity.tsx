@@ -130,3 +130,19 @@ const TokensCell = (props: { label: string; tokens: number | null }): JSX.Elemen
     {props.tokens === null ? "–" : count(props.tokens)}
   </td>
 );
+
+type SumName = "request_count" | "input_tokens" | "output_tokens" | "estimated_tokens";
+
+/** Of today, with this month's. */
+export const SumFigure = (props: {
+  own: Record<"today" | "this_month", Record<SumName, number>>;
+  label: string;
+  field: SumName;
+}): JSX.Element => (
+  <Figure
+    label={props.label}
+    value={compact(props.own.today[props.field])}
+    exact={count(props.own.today[props.field])}
+    note={`${compact(props.own.this_month[props.field])} this month`}
+  />
+);

@@ -1,10 +1,13 @@
+import { useNavigate } from "@solidjs/router";
 import { useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
-import { compact, count, plural } from "../lib/format.ts";
+import { plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { mayHaveSession, session } from "../lib/session.ts";
+import { resumeSession } from "../operator/session-of-cookie.ts";
+import { OwnKeysPage } from "../start/own-keys-page.tsx";
 import { QuickStart } from "../start/quick-start.tsx";
-import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { DailyTokens } from "./key-chart.tsx";
@@ -14,13 +17,37 @@ import {
   MonthFigures,
   type OwnActivity,
   OwnActivityPanels,
+  SumFigure,
   useOwnActivityQuery,
 } from "./own-activity.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 import "../styles/lazy-pages.css";
 
-/** Shows the holder of a key its limits and usage. The key is kept in memory only, so a reload asks for it again. */
+/** Of who has signed in, their keys; else of the holder of a key. */
 export function OwnKeyPage(): JSX.Element {
+  const [resuming, setResuming] = createSignal(session() === undefined && mayHaveSession());
+  const navigate = useNavigate();
+  const isPerson = (): boolean => session()?.role !== undefined;
+  createEffect((was: boolean) => {
+    if (was && session() === undefined) navigate("/login", { replace: true });
+    return isPerson();
+  }, false);
+  onMount(async () => {
+    // Without a session, it asks for a key.
+    if (resuming()) await resumeSession().catch(() => undefined);
+    setResuming(false);
+  });
+  return (
+    <Show when={!resuming()}>
+      <Show when={isPerson()} fallback={<HolderPage />}>
+        <OwnKeysPage />
+      </Show>
+    </Show>
+  );
+}
+
+/** Shows the holder of a key its limits and usage. The key is kept in memory only, so a reload asks for it again. */
+function HolderPage(): JSX.Element {
   const [entered, setEntered] = createSignal<EnteredKey>();
   const query = useOwnKeyQuery(entered);
   const activity = useOwnActivityQuery(entered);
@@ -146,19 +173,6 @@ function OwnKeyPanels(props: {
     </>
   );
 }
-
-const SumFigure = (props: {
-  own: OwnKey;
-  label: string;
-  field: "request_count" | "input_tokens" | "output_tokens" | "estimated_tokens";
-}): JSX.Element => (
-  <Figure
-    label={props.label}
-    value={compact(props.own.today[props.field])}
-    exact={count(props.own.today[props.field])}
-    note={`${compact(props.own.this_month[props.field])} this month`}
-  />
-);
 
 const Facts = (props: { own: OwnKey }): JSX.Element => (
   <>

@@ -4,8 +4,8 @@ import { readSetting, watchSetting, writeSetting } from "./browser-settings.ts";
 export interface Session {
   username: string;
   csrfToken: string;
-  /** Undefined: an administrator. */
-  role?: "member" | "viewer" | undefined;
+  /** Of who signed in at a provider; undefined: the administrator, by the password. */
+  role?: string | undefined;
 }
 
 const [session, setSession] = createSignal<Session>();
@@ -16,6 +16,9 @@ export { session };
  * the login page at once, without a request that the server must refuse.
  */
 const settingName = "session";
+
+/** Known before the session is resumed: a member has one page. */
+export const isMember = (): boolean => (session()?.role ?? readSetting(settingName)) === "member";
 
 export const mayHaveSession = (): boolean => readSetting(settingName) !== undefined;
 
@@ -35,7 +38,7 @@ export async function csrfToken(): Promise<string> {
 }
 
 export function beginSession(newSession: Session): void {
-  writeSetting(settingName, "yes");
+  writeSetting(settingName, newSession.role ?? "yes");
   setSession(newSession);
 }
 

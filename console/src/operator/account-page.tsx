@@ -22,7 +22,7 @@ export function AccountPage(): JSX.Element {
     <Page title="Account" help="security" sources={[{ name: "Sessions", query: sessions }]}>
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} query={sessions} />
-      <Show when={session()?.role === undefined}>
+      <Show when={[undefined, "admin"].includes(session()?.role)}>
         <TokensPanel />
         <Panel title="Password">
           <Switch fallback={<SkeletonList />}>
@@ -104,7 +104,7 @@ function PasswordForm(): JSX.Element {
 }
 
 /** @param props.sessions undefined while they load */
-function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: PanelQuery }): JSX.Element {
+export function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: PanelQuery }): JSX.Element {
   const endSession = useEndSession();
   const others = (): number => props.sessions?.filter(({ is_current: isCurrent }) => !isCurrent).length ?? 0;
   return (

@@ -1,7 +1,7 @@
-import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
+import { Navigate, type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
-import { mayHaveSession, session } from "../lib/session.ts";
+import { isMember, mayHaveSession, session } from "../lib/session.ts";
 import { Logo } from "../ui/icon.tsx";
 import { SessionEndedDialog } from "./session-ended-dialog.tsx";
 import { resumeSession } from "./session-of-cookie.ts";
@@ -58,10 +58,12 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
     <Show
       when={problem()}
       fallback={
-        <Show when={resuming() || session() !== undefined || asksPassword()}>
-          <Shell {...props} onLeave={setHasLeft} />
-          <Show when={asksPassword()}>
-            <SessionEndedDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
+        <Show when={!isMember()} fallback={<Navigate href="/me" />}>
+          <Show when={resuming() || session() !== undefined || asksPassword()}>
+            <Shell {...props} onLeave={setHasLeft} />
+            <Show when={asksPassword()}>
+              <SessionEndedDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
+            </Show>
           </Show>
         </Show>
       }

@@ -5,8 +5,11 @@ import { beginSessionFrom, type Session } from "../lib/session.ts";
 export const resumeSession = (): Promise<void> => beginSessionFrom(loadSession);
 
 async function loadSession(): Promise<Session> {
-  const me = await responseBody(api.me.get());
-  return { username: me.username, csrfToken: me.csrf_token };
+  const call = api.me.get();
+  const me = await responseBody(call);
+  const { response } = await call;
+  const role = response.headers.get("x-tollgate-role") ?? undefined;
+  return { username: me.username, csrfToken: me.csrf_token, role };
 }
 
 /** Serves pages that also work without a session. */

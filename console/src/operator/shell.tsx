@@ -161,7 +161,8 @@ function TimeZoneSelect(): JSX.Element {
   );
 }
 
-async function logOut(onLeave: ShellProps["onLeave"]): Promise<void> {
+/** @param onLeave called with true before, and with false if that fails */
+export async function logOut(onLeave: ShellProps["onLeave"]): Promise<void> {
   onLeave(true);
   try {
     await responseBody(api.logout.post());

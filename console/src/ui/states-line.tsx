@@ -1,7 +1,7 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { now } from "../lib/server-clock.ts";
-import { session } from "../lib/session.ts";
+import { isMember, session } from "../lib/session.ts";
 import { dayLabel, zonedClockLabel } from "../lib/time-labels.ts";
 import { useStatesQuery } from "../queries.ts";
 import { Icon } from "./icon.tsx";
@@ -12,7 +12,7 @@ export const momentLabel = (at: number): string =>
 
 /** At the top of every page: the worst that is wrong, and how much more is. */
 export function StatesLine(): JSX.Element {
-  const states = useStatesQuery(() => session() !== undefined);
+  const states = useStatesQuery(() => session() !== undefined && !isMember());
   const loud = () => states.data?.states.filter(({ silenced }) => silenced === null) ?? [];
   return (
     <Show when={loud()[0]}>

@@ -45,6 +45,9 @@ const { used, limit_states, limits_extra, refused_today } = keyBody.properties;
 const ownUsage = t.Object({
   name: t.String(),
   now: timestamp,
+  keys_end_at: nullable(
+    t.String({ format: "date-time", description: "Unless you sign in again. Null: while the provider knows you" }),
+  ),
   ...limits,
   limits_extra,
   used,

@@ -1,7 +1,7 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import { subjectOf } from "../../domain/keys.ts";
 import type { Key, TeamOrUser } from "../../store/keys/contract.ts";
-import { msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { msPerDay, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { AdminDeps } from "../http/deps.ts";
 import { ApiError } from "../http/errors.ts";
 import type { Caller, JsonContext } from "../session/auth.ts";
@@ -74,7 +74,7 @@ export const rotateOwnKey =
   };
 
 export const getOwnUsage =
-  ({ store, clock }: AdminDeps) =>
+  ({ store, clock, signIn }: AdminDeps) =>
   async ({ user }: UserContext): Promise<OwnUsage> => {
     const now = clock();
     // Its counts and limits are those of the one that it is linked to.
@@ -89,12 +89,16 @@ export const getOwnUsage =
     return {
       name,
       now: timestampOf(now),
+      keys_end_at: signIn === undefined || user.isAskedAbout ? null : endOfKeys(user, signIn),
       ...limitsBody(limits, load),
       refused_today: load?.refusedToday ?? 0,
       ...usageOfDays(days, now),
       team: team && { ...team, ...usageOfDays(daysOfTeam, now) },
     };
   };
+
+const endOfKeys = ({ refreshCheckedAt }: TeamOrUser, { memberKeysDays }: NonNullable<AdminDeps["signIn"]>) =>
+  timestampOf((refreshCheckedAt ?? 0) + memberKeysDays * msPerDay);
 
 const ofUser = ({ id }: TeamOrUser) => ({ userId: id, limit: Number.MAX_SAFE_INTEGER });
 

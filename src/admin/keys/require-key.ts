@@ -8,10 +8,11 @@ import { ApiError } from "../http/errors.ts";
  * @throws ApiError 401, 403
  */
 export const requireApiKey =
-  ({ store }: { store: Pick<Store, "keys"> }, use: "gpu" | "inference") =>
+  ({ store }: { store: Pick<Store, "keys" | "subjects"> }, use: "gpu" | "inference") =>
   async ({ request }: { request: Request }): Promise<{ keyId: KeyId }> => {
     const key = await store.keys.findActive(findCredential(request.headers) ?? "");
-    if (key === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
+    const isOut = key?.userId !== undefined && !(await store.subjects.see(key.userId)).isActive;
+    if (key === undefined || isOut) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
     const { scope = "all" } = key.rules ?? {};
     if (scope !== "all" && scope !== use) throw new ApiError(403, refusals[use]);
     return { keyId: key.id };

@@ -124,7 +124,7 @@ export const logOut =
     return { ok: true };
   };
 
-/** The role of a session that may do less than the administrator. */
+/** The role of who signed in at a provider. */
 const roleHeader = "x-tollgate-role";
 
 export const getMe =
@@ -137,6 +137,6 @@ export const getMe =
     const session = await sessions.find(request.headers);
     if (session === undefined) return status(401, { authenticated: false });
     cookie?.set(sessionCookie(session));
-    if (session.role !== "admin") set.headers[roleHeader] = session.role;
+    if (session.userId !== null) set.headers[roleHeader] = session.role;
     return { authenticated: true, username: session.username, csrf_token: session.csrfToken };
   };

@@ -63,6 +63,9 @@ export interface TeamOrUser {
   teamByProvider: boolean;
   /** At a provider of OpenID Connect, the last time. */
   signedInAt: number | null;
+  /** The provider is asked whether it still knows the user, and was so then, or at the last sign-in. */
+  isAskedAbout: boolean;
+  refreshCheckedAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */
@@ -92,7 +95,7 @@ export interface SubjectStore {
   /** Ordered by id. */
   list(filter: SubjectFilter): Promise<TeamOrUser[]>;
   create(kind: TeamOrUser["kind"], subject: NewSubject, by?: Change): Promise<TeamOrUser | SubjectProblem>;
-  /** With `isActive` false a user's sessions end and own keys are switched off. @returns it afterwards; undefined if there is none */
+  /** With `isActive` false a user's sessions end, and its own keys are refused. @returns it afterwards; undefined if there is none */
   update(
     kind: TeamOrUser["kind"],
     id: number,

@@ -43,7 +43,7 @@ export async function isThere(
 
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
   const { db, lock, tables } = engine;
-  const { subjects, keys } = tables;
+  const { subjects, keys, sessions } = tables;
   const find = finder(engine);
 
   async function list({ kind, after = 0, limit, ...filter }: SubjectFilter): Promise<TeamOrUser[]> {
@@ -61,8 +61,9 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     const members =
       kind === "user" ? [] : await db.select({ id: keys.teamId, keys: count() }).from(keys).groupBy(keys.teamId);
     const counts = new Map(members.map((one) => [one.id, one.keys]));
-    return rows.map((row) =>
+    return rows.map(({ refreshToken, ...row }) =>
       Object.assign(row, {
+        isAskedAbout: refreshToken !== null,
         limits: limitsOf(row.rules),
         tags: JSON.parse(row.tags ?? "[]") as string[],
         keyCount: counts.get(row.id) ?? 0,
@@ -112,7 +113,7 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         const byHand = change.teamId !== undefined && { teamByProvider: false };
         const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
         await db.update(subjects).set(changed).where(eq(subjects.id, id));
-        if (change.isActive === false) await leave(engine, id);
+        if (change.isActive === false) await db.delete(sessions).where(eq(sessions.userId, id));
         return (await list({ kind, id }))[0];
       }),
     delete: (kind, id, forgets, by) =>
@@ -122,7 +123,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (deleted === undefined) return undefined;
         for (const table of [keys, subjects]) await db.update(table).set({ teamId: null }).where(eq(table.teamId, id));
         const lastName = forgets ? `${kind} ${id}` : deleted.name;
-        await leave(engine, id, null);
+        await db.delete(sessions).where(eq(sessions.userId, id));
+        await db.update(keys).set({ isActive: false, userId: null }).where(eq(keys.userId, id));
         await drop(engine, deleted, lastName);
         const { audit } = tables;
         const ofIt = eq(audit.target, `${kind}/${id}`);
@@ -132,16 +134,6 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     countUsers: () => countUsers(engine),
     see: prepareSee(engine, clock),
   };
-}
-
-/** What somebody has of their own ends. A team has none of it: no team and user have the same id. */
-async function leave(
-  { db, tables: { keys, sessions } }: Engine,
-  id: UserId,
-  userId: UserId | null = id,
-): Promise<void> {
-  await db.delete(sessions).where(eq(sessions.userId, id));
-  await db.update(keys).set({ isActive: false, userId }).where(eq(keys.userId, id));
 }
 
 async function countUsers({ rows, tables: { subjects, keys } }: Engine): ReturnType<SubjectStore["countUsers"]> {

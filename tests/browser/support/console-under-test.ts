@@ -67,6 +67,8 @@ export interface VisitOptions {
   /** Without a session. */
   anonymous?: boolean;
   origin?: string;
+  /** Of another session than the administrator's, of which an anonymous browser does not know. */
+  cookie?: string;
   /** The browser's time zone, as in the IANA database. */
   timeZone?: string;
   /** Lets the test control the page's time. */
@@ -136,7 +138,7 @@ export async function startConsole(
     program,
     simulator,
     admin,
-    visit: (path, options = {}) => visitPage(program.adminUrl, admin.cookie, path, options),
+    visit: (path, options = {}) => visitPage(program.adminUrl, options.cookie ?? admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
       // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
@@ -172,7 +174,7 @@ async function visitPage(adminUrl: string, cookie: string, path: string, options
   profile.visit = { origin, alsoAsks, expectedErrors, problems: [] };
   const { page, context } = profile;
   await context.clearCookies();
-  if (!anonymous) await addSession(context, adminUrl, cookie);
+  if (!anonymous || options.cookie !== undefined) await addSession(context, adminUrl, cookie);
   await page.setViewportSize(viewportOf(options));
   const media = { media: null, forcedColors: null, contrast: null, reducedMotion: "reduce" } as const;
   await page.emulateMedia({ ...media, colorScheme: scheme });
