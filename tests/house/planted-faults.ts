@@ -720,8 +720,10 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "audit-secret",
     says: "Whoever may read the record of changes reads the secrets of keys",
-    find: `key: maskKey(key.key),`,
-    put: `key: key.key,`,
+    find: `key: maskKey(key.key),
+    name,`,
+    put: `key: key.key,
+    name,`,
     tests: ["tests/admin/audit.test.ts"],
   },
   {
