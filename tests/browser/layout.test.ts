@@ -81,7 +81,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     }
   });
 
-  test.each(["/usage", "/", "/keys/1"])("%s prints in ink on white, in full, without what is pressed", async (path) => {
+  test.each(["/usage", "/", "/keys/1", "/requests/latency"])("%s prints in ink on white, in full, without what is pressed", async (path) => {
     await using visit = await console.visit(path, { scheme: "dark" });
     const { page } = visit;
     await page.locator(".chart path.fill").first().waitFor({ state: "attached" });

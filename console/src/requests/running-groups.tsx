@@ -65,7 +65,7 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
         </Show>
       </th>
       <NumberCell label="Requests" value={props.group.requests.length} />
-      <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" ? 1 : 0))} />
+      <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" || state === "prefill" ? 1 : 0))} />
       <td class="number" data-label="Oldest">
         {duration(Math.max(0, now() - oldest()))}
       </td>

@@ -21,7 +21,7 @@ import "../styles/lazy-pages.css";
 const stateLabels = {
   receiving: "Reading the request",
   queued: "Waiting for its turn",
-  prefill: "Waits for prefill",
+  prefill: "Waiting for prefill",
   waiting: "Waiting for the backend",
   running: "Responding",
 } as const;

@@ -1,4 +1,4 @@
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { createSignal, For, Index, type JSX, Show } from "solid-js";
 import { count, duration } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type States, useSilence, useStatesQuery } from "../queries.ts";
@@ -27,7 +27,9 @@ export function StatesPanel(): JSX.Element {
             }
           >
             <ul class="states">
-              <For each={data().states}>{(state) => <StateItem state={state} onSilence={() => setAsked(state)} />}</For>
+              <Index each={data().states}>
+                {(state) => <StateItem state={state()} onSilence={() => setAsked(state())} />}
+              </Index>
             </ul>
           </Panel>
           <Show when={asked()}>{(state) => <SilenceDialog state={state()} onClose={() => setAsked(undefined)} />}</Show>
@@ -43,17 +45,18 @@ export const PastStates = (props: { past: States["past"] }): JSX.Element => (
     <details class="states" id="past">
       <summary>What was wrong in the last 30 days ({count(props.past.length)})</summary>
       <ul>
-        <For each={props.past}>
+        <Index each={props.past}>
           {(past) => (
             <li>
-              {past.what}{" "}
+              {past().what}{" "}
               <span class="faint">
-                {momentLabel(Date.parse(past.since))}, for {duration(Date.parse(past.until) - Date.parse(past.since))}
-                {past.instance === null ? "" : `, ${past.instance}`}
+                {momentLabel(Date.parse(past().since))}, for{" "}
+                {duration(Date.parse(past().until) - Date.parse(past().since))}
+                {past().instance === null ? "" : `, ${past().instance}`}
               </span>
             </li>
           )}
-        </For>
+        </Index>
       </ul>
     </details>
   </Show>
