@@ -8,8 +8,8 @@ import { createEffect, createMemo, createSignal, type JSX, Show } from "solid-js
 import { saveCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { Button } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
@@ -44,10 +44,9 @@ export function GpusPage(): JSX.Element {
         { name: "Output tokens", query: energy.usage.query, fetchedAt: energy.usage.fetchedAt(), slow: true },
       ]}
       actions={
-        <button class="button" type="button" onClick={() => setAdding(true)}>
-          <Icon name="plus" />
+        <Button icon="plus" onClick={() => setAdding(true)}>
           Add a GPU host
-        </button>
+        </Button>
       }
     >
       <SectionTabs section="backends" label="Backends" />

@@ -1,7 +1,7 @@
 import { createEffect, createSignal, type JSX, onMount, Show, untrack } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { showToast } from "../lib/toasts.ts";
-import { Choice, SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Button, Choice, SegmentedControl, TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { BulkDialogProps, BulkQuestion } from "./bulk-bar.tsx";
 import { PathsField } from "./key-fields.tsx";
@@ -103,9 +103,7 @@ export function BulkDialog(props: BulkDialogProps): JSX.Element {
             </p>
             <KeyFailures noun={props.noun} failures={result().failures} />
             <div class="dialog-actions">
-              <button class="button" type="button" onClick={() => props.onClose()}>
-                Close
-              </button>
+              <Button onClick={() => props.onClose()}>Close</Button>
             </div>
           </>
         )}

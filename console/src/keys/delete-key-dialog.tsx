@@ -1,7 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
-import { Choice } from "../ui/controls.tsx";
+import { Button, Choice } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 
@@ -32,24 +32,21 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       </Show>
       <Choice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
       <div class="dialog-actions">
-        <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
+        <Button autofocus ref={cancel} onClick={() => props.onClose()}>
           Cancel
-        </button>
+        </Button>
         <Show when={props.key.is_active}>
-          <button
-            class="button"
-            type="button"
+          <Button
             onClick={() => {
               switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
               props.onClose();
             }}
           >
             Deactivate instead
-          </button>
+          </Button>
         </Show>
-        <button
-          class="button danger"
-          type="button"
+        <Button
+          tone="danger"
           onClick={() => {
             setDeletes(true);
             deleteKey.mutate({ key: props.key, endRunning: endRunning() });
@@ -58,7 +55,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
           }}
         >
           Delete key
-        </button>
+        </Button>
       </div>
     </Dialog>
   );

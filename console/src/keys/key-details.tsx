@@ -3,6 +3,7 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Key, type Team, useTeamsQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { scopes, usersFromLabel } from "./key-fields.tsx";
@@ -14,9 +15,9 @@ import { UsedLimits } from "./used-limits.tsx";
 export function KeyDetails(props: { key: Key }): JSX.Element {
   const [editing, setEditing] = createSignal(false);
   const Edit = (edit: { label: string }): JSX.Element => (
-    <button class="button" type="button" aria-label={edit.label} onClick={() => setEditing(true)}>
+    <Button aria-label={edit.label} onClick={() => setEditing(true)}>
       Edit
-    </button>
+    </Button>
   );
   return (
     <div class="key-details">

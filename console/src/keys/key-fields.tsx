@@ -3,7 +3,7 @@ import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
 import { useModelNamesQuery } from "../start/queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, TextField } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields, NoteFields, NotifyField } from "./limit-fields.tsx";
@@ -150,9 +150,9 @@ export function ModelsField(props: KeyFieldsProps): JSX.Element {
       <div class="tags" role="group" aria-label="Models that are served">
         <For each={served.data?.slice(0, offeredModels)}>
           {(name) => (
-            <button class="button" type="button" aria-pressed={names().includes(name)} onClick={() => toggle(name)}>
+            <Button aria-pressed={names().includes(name)} onClick={() => toggle(name)}>
               {name}
-            </button>
+            </Button>
           )}
         </For>
       </div>

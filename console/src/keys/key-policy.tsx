@@ -6,7 +6,7 @@ import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
@@ -96,9 +96,9 @@ export function KeyPolicyPanel(): JSX.Element {
       hint="What a key gets unless the request that creates it says otherwise"
       query={policy}
       actions={
-        <button class="button" type="button" disabled={policy.data === undefined} onClick={() => setEditing(true)}>
+        <Button disabled={policy.data === undefined} onClick={() => setEditing(true)}>
           Edit
-        </button>
+        </Button>
       }
     >
       <Show when={policy.data} fallback={policy.isError ? <NotLoaded query={policy} /> : <SkeletonList />}>

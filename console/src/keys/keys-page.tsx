@@ -10,8 +10,7 @@ import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { type Key, useHasTeams, useKeysQuery } from "../queries.ts";
-import { CsvButton, FilterField, SegmentedControl } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button, CsvButton, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
@@ -81,13 +80,10 @@ export function KeysPage(): JSX.Element {
       ]}
       actions={
         <>
-          <button class="button" type="button" onClick={openImportForm}>
-            Import
-          </button>
-          <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
-            <Icon name="plus" />
+          <Button onClick={openImportForm}>Import</Button>
+          <Button icon="plus" tone="primary" title="New key (n)" onClick={openNewKeyForm}>
             New key
-          </button>
+          </Button>
         </>
       }
     >
@@ -206,9 +202,7 @@ function Toolbar(props: {
 
 const NoMatch = (props: { onClear: () => void }): JSX.Element => (
   <EmptyState title="No matching keys">
-    <button class="button" type="button" onClick={() => props.onClear()}>
-      Clear filter
-    </button>
+    <Button onClick={() => props.onClear()}>Clear filter</Button>
   </EmptyState>
 );
 
@@ -220,10 +214,9 @@ function NoKeys(props: { onCreate: () => void }): JSX.Element {
           Clients need a key to reach the backend through Tollgate. Create one for each application or person to see
           their usage separately.
         </p>
-        <button class="button primary" type="button" onClick={() => props.onCreate()}>
-          <Icon name="plus" />
+        <Button icon="plus" tone="primary" onClick={() => props.onCreate()}>
           Create the first key
-        </button>
+        </Button>
       </EmptyState>
     </section>
   );

@@ -3,8 +3,7 @@ import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "so
 import { downloadCsv } from "../lib/csv.ts";
 import { type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
 import { type RunningRequest, useRunningQuery } from "../requests/queries.ts";
-import { CsvButton, ToggleSwitch } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button, CsvButton, IconButton, ToggleSwitch } from "../ui/controls.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
@@ -176,16 +175,13 @@ function MemberRow<M extends Member>(
       <Show when={props.onLimits}>
         {(onLimits) => (
           <td class="row-actions">
-            <button
-              class="icon-button"
-              classList={{ near: isNearLimit(props.member) }}
-              type="button"
-              aria-label={`Limits of ${props.member.name}`}
+            <IconButton
+              icon="limits"
+              label={`Limits of ${props.member.name}`}
+              tone={isNearLimit(props.member) && "near"}
               title={isNearLimit(props.member) ? "Limits: nearly used up" : "Limits"}
               onClick={() => onLimits()(props.member)}
-            >
-              <Icon name="limits" />
-            </button>
+            />
           </td>
         )}
       </Show>
@@ -207,11 +203,7 @@ export function UsersPanel(props: { keyId: number; isShared: boolean } | { teamI
   const Actions = (): JSX.Element => (
     <>
       <Show when={"keyId" in props && !props.isShared && props.keyId}>
-        {(id) => (
-          <button class="button" type="button" onClick={() => setImportsTo(id())}>
-            Import
-          </button>
-        )}
+        {(id) => <Button onClick={() => setImportsTo(id())}>Import</Button>}
       </Show>
       <CsvButton disabled={all().length === 0} fileName="users.csv" text={() => csv(all())} />
     </>

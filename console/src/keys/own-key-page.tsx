@@ -4,6 +4,7 @@ import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
 import { compact, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { QuickStart } from "../start/quick-start.tsx";
+import { Button } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -71,9 +72,9 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
           </p>
         )}
       </Show>
-      <button class="button primary" type="submit" disabled={props.busy}>
+      <Button tone="primary" type="submit" disabled={props.busy}>
         Show my limits and usage
-      </button>
+      </Button>
       <p class="hint">The key stays in this tab’s memory and is not stored.</p>
     </form>
   );
@@ -93,9 +94,7 @@ function OwnKeyPanels(props: {
           <bdi>{props.own.name}</bdi>
         </h1>
         <div class="actions">
-          <button class="button" type="button" onClick={() => props.onLeave()}>
-            Use another key
-          </button>
+          <Button onClick={() => props.onLeave()}>Use another key</Button>
         </div>
       </header>
       <Show when={props.error}>

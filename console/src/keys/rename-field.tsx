@@ -1,7 +1,7 @@
 import { createUniqueId, type JSX, onMount, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import type { Key } from "../queries.ts";
-import { Icon } from "../ui/icon.tsx";
+import { IconButton } from "../ui/controls.tsx";
 import { useRenameKey } from "./key-mutations.ts";
 
 /** Enter or the button saves the new name; Escape or the other button does not. A refused name stays in the field. */
@@ -33,24 +33,14 @@ export function RenameField(props: { key: Key; onDone: () => void }): JSX.Elemen
           if (event.key === "Escape") props.onDone();
         }}
       />
-      <button
-        class="icon-button"
+      <IconButton
+        icon="check"
+        label="Save the name"
         type="submit"
-        aria-label="Save the name"
         title="Save (Enter)"
         disabled={renameKey.isPending}
-      >
-        <Icon name="check" />
-      </button>
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Keep the old name"
-        title="Cancel (Escape)"
-        onClick={() => props.onDone()}
-      >
-        <Icon name="close" />
-      </button>
+      />
+      <IconButton icon="close" label="Keep the old name" title="Cancel (Escape)" onClick={() => props.onDone()} />
       <p class="form-error" id={problemId} role="alert">
         <Show when={renameKey.error}>{(error) => <>Not renamed: {causeOf(error())}.</>}</Show>
       </p>

@@ -5,7 +5,7 @@ import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button } from "../ui/controls.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
@@ -29,10 +29,9 @@ export function TeamsPage(): JSX.Element {
   const teams = useTeamsQuery(refreshMs);
   const [creates, setCreates] = createSignal(false);
   const NewTeam = (): JSX.Element => (
-    <button class="button primary" type="button" onClick={() => setCreates(true)}>
-      <Icon name="plus" />
+    <Button icon="plus" tone="primary" onClick={() => setCreates(true)}>
       New team
-    </button>
+    </Button>
   );
   return (
     <Page
@@ -175,10 +174,9 @@ function TeamActions(props: { team: Team }): JSX.Element {
       <A class="button" href={`/requests?team=${props.team.id}`}>
         Requests
       </A>
-      <button class="button" type="button" onClick={() => setDeleting(true)}>
-        <Icon name="trash" />
+      <Button icon="trash" onClick={() => setDeleting(true)}>
         Delete
-      </button>
+      </Button>
       <Show when={deleting()}>
         <ConfirmDialog
           title={`Delete “${props.team.name}”?`}
@@ -206,9 +204,9 @@ function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
         title="Limits"
         hint="What all of its keys use now"
         actions={
-          <button class="button" type="button" aria-label="Edit the team" onClick={() => props.onEdit()}>
+          <Button aria-label="Edit the team" onClick={() => props.onEdit()}>
             Edit
-          </button>
+          </Button>
         }
       >
         <Show when={usedLimits(props.team).length > 0} fallback={<EmptyState title="This team has no limits" />}>

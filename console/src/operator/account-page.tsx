@@ -3,7 +3,7 @@ import { causeOf } from "../client.ts";
 import { session } from "../lib/session.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useSettingsQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, TextField } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
@@ -93,9 +93,9 @@ function PasswordForm(): JSX.Element {
         <Show when={problem()}>{(text) => <p class="form-error">{text()}.</p>}</Show>
       </div>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={change.isPending}>
+        <Button tone="primary" type="submit" disabled={change.isPending}>
           Change password
-        </button>
+        </Button>
       </div>
     </form>
   );
@@ -110,14 +110,9 @@ function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: P
       title="Sessions"
       hint="Where this console is logged in"
       actions={
-        <button
-          class="button"
-          type="button"
-          disabled={others() === 0 || endSession.isPending}
-          onClick={() => endSession.mutate(undefined)}
-        >
+        <Button disabled={others() === 0 || endSession.isPending} onClick={() => endSession.mutate(undefined)}>
           End all others
-        </button>
+        </Button>
       }
     >
       <Switch fallback={<SessionsTable sessions={props.sessions} onEnd={(id) => endSession.mutate(id)} />}>
@@ -171,14 +166,12 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
       </td>
       <td class="row-actions">
         <Show when={!props.session.is_current} fallback={<span class="faint">This session</span>}>
-          <button
-            class="button"
-            type="button"
+          <Button
             aria-label={`End the session of ${clientName(props.session.client ?? "an unknown client")}`}
             onClick={() => props.onEnd()}
           >
             End
-          </button>
+          </Button>
         </Show>
       </td>
     </tr>

@@ -5,6 +5,7 @@ import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useStatesQuery } from "../queries.ts";
 import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
+import { Button } from "../ui/controls.tsx";
 
 /** A backend in the table: its state, and the figures of its last hour. */
 export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.Element {
@@ -57,15 +58,13 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
         <Expected backend={props.backend} />
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
+        <Button
           aria-label={`${isDraining() ? "Put back" : "Take out"} ${props.backend.name}`}
           disabled={drain.isPending}
           onClick={() => (isDraining() ? drain.mutate({ name: props.backend.name, draining: false }) : props.onAsk())}
         >
           {isDraining() ? "Put back" : "Take out"}
-        </button>
+        </Button>
       </td>
     </tr>
   );

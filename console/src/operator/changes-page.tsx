@@ -2,6 +2,7 @@ import { createMemo, createUniqueId, For, type JSX, Match, Show, Switch } from "
 import { count } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { Button } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Page } from "../ui/page.tsx";
@@ -186,9 +187,7 @@ const NoChanges = (props: { isFiltered: boolean; onClear: () => void }): JSX.Ele
   >
     <EmptyState title="No matching changes">
       <div class="actions">
-        <button class="button" type="button" onClick={() => props.onClear()}>
-          Clear filters
-        </button>
+        <Button onClick={() => props.onClear()}>Clear filters</Button>
       </div>
     </EmptyState>
   </Show>

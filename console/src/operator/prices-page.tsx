@@ -5,8 +5,8 @@ import { causeOf } from "../client.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type Prices, usePricesToEditQuery } from "../queries.ts";
+import { Button, IconButton } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -79,9 +79,9 @@ function PriceForm(props: { prices: Prices }): JSX.Element {
         <Show when={save.error}>{(error) => <p class="form-error">{causeOf(error())}.</p>}</Show>
       </div>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={save.isPending}>
+        <Button tone="primary" type="submit" disabled={save.isPending}>
           Save prices
-        </button>
+        </Button>
         <p class="hint">An exact name comes before a pattern, and a later day before an earlier one.</p>
       </div>
     </form>
@@ -107,12 +107,12 @@ function UnsavedQuestion(props: { isUnsaved: () => boolean }): JSX.Element {
         <Dialog title="Leave without saving the prices?" onClose={() => setLeaving(undefined)}>
           <p>What was changed in this form is lost.</p>
           <div class="dialog-actions">
-            <button class="button" type="button" autofocus onClick={() => setLeaving(undefined)}>
+            <Button autofocus onClick={() => setLeaving(undefined)}>
               Stay
-            </button>
-            <button class="button danger" type="button" onClick={() => event().retry(true)}>
+            </Button>
+            <Button tone="danger" onClick={() => event().retry(true)}>
               Leave
-            </button>
+            </Button>
           </div>
         </Dialog>
       )}
@@ -216,22 +216,13 @@ function EnergyPrices(props: DraftProps): JSX.Element {
 }
 
 const AddButton = (props: { label: string; onClick: () => void }): JSX.Element => (
-  <button class="button" type="button" onClick={() => props.onClick()}>
-    <Icon name="plus" />
+  <Button icon="plus" onClick={() => props.onClick()}>
     {props.label}
-  </button>
+  </Button>
 );
 
 const RemoveButton = (props: { label: string; onClick: () => void }): JSX.Element => (
-  <button
-    class="icon-button danger"
-    type="button"
-    aria-label={props.label}
-    title={props.label}
-    onClick={() => props.onClick()}
-  >
-    <Icon name="trash" />
-  </button>
+  <IconButton icon="trash" label={props.label} tone="danger" title={props.label} onClick={() => props.onClick()} />
 );
 
 interface PriceFieldProps {

@@ -1,5 +1,6 @@
 import { type JSX, onMount } from "solid-js";
 import { queryClient } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { createLogin } from "./login.ts";
 import { FormProblem } from "./login-page.tsx";
@@ -26,12 +27,10 @@ export function SessionEndedDialog(props: { username: string; onLeave: () => voi
         </label>
         <FormProblem login={login} />
         <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onLeave()}>
-            Leave
-          </button>
-          <button class="button primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
+          <Button onClick={() => props.onLeave()}>Leave</Button>
+          <Button tone="primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
             {login.busy() ? "Logging in…" : "Log in"}
-          </button>
+          </Button>
         </div>
       </form>
     </Dialog>

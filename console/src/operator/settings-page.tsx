@@ -4,7 +4,7 @@ import chapter from "../handbook/settings.md?raw";
 import { byteSize, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
-import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { Button, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
@@ -33,9 +33,9 @@ export function SettingsPage(props: ParentProps): JSX.Element {
       sources={[{ name: "Settings", query: settings }]}
       actions={
         <Show when={settings.data?.settings.some(({ name, is_set }) => name === "NOTICE_URL" && is_set)}>
-          <button class="button" type="button" disabled={notice.isPending} onClick={() => notice.mutate()}>
+          <Button disabled={notice.isPending} onClick={() => notice.mutate()}>
             Send a test notice
-          </button>
+          </Button>
         </Show>
       }
     >

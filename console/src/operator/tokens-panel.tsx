@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid
 import { now, serverNow } from "../lib/server-clock.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, TextField } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
@@ -21,11 +21,7 @@ export function TokensPanel(): JSX.Element {
       title="API tokens"
       query={tokens}
       hint="For programs that use the admin API"
-      actions={
-        <button class="button" type="button" onClick={() => setCreates(true)}>
-          New token
-        </button>
-      }
+      actions={<Button onClick={() => setCreates(true)}>New token</Button>}
     >
       <Switch fallback={<TokenTable tokens={tokens.data} onDelete={setAsked} />}>
         <Match when={tokens.data === undefined && tokens.isError}>
@@ -95,14 +91,9 @@ function TokenRow(props: { token: ApiToken; onDelete: (token: ApiToken) => void 
         </Show>
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`Delete the token ${props.token.name}`}
-          onClick={() => props.onDelete(props.token)}
-        >
+        <Button aria-label={`Delete the token ${props.token.name}`} onClick={() => props.onDelete(props.token)}>
           Delete
-        </button>
+        </Button>
       </td>
     </tr>
   );
@@ -186,9 +177,9 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
             </p>
             <CopyLine text={created().token} what="the token" primary onCopied={() => setSaved(true)} />
             <div class="dialog-actions">
-              <button class="button" classList={{ primary: isSaved() }} type="button" onClick={() => props.onClose()}>
+              <Button tone={isSaved() && "primary"} onClick={() => props.onClose()}>
                 {isSaved() ? "Done" : "I have saved it"}
-              </button>
+              </Button>
             </div>
           </>
         )}

@@ -5,6 +5,7 @@ import { byteSize, count, milliseconds } from "../lib/format.ts";
 import { costLabel } from "../lib/money.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useKeyNamesQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { type LoggedRequest, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
@@ -38,9 +39,7 @@ export function RequestDrawer(props: { request: LoggedRequest; onClose: () => vo
       <h3>Request</h3>
       <Facts request={props.request} />
       <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onClose()}>
-          Close
-        </button>
+        <Button onClick={() => props.onClose()}>Close</Button>
       </div>
     </Dialog>
   );

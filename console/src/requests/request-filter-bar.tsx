@@ -3,7 +3,7 @@ import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { useHasTeams, useHasUsers, useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
-import { Icon } from "../ui/icon.tsx";
+import { IconButton } from "../ui/controls.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
@@ -63,14 +63,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
               />
             </label>
             <Show when={!always.has(name) || props.filters.value(name) !== ""}>
-              <button
-                class="icon-button"
-                type="button"
-                aria-label={`Remove ${requestFilters[name]}`}
-                onClick={() => remove(name)}
-              >
-                <Icon name="close" />
-              </button>
+              <IconButton icon="close" label={`Remove ${requestFilters[name]}`} onClick={() => remove(name)} />
             </Show>
           </div>
         )}

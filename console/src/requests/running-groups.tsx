@@ -3,6 +3,7 @@ import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js
 import { count, duration, plural } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { useKeysQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, type Stopped, useStopRequests } from "./queries.ts";
@@ -71,14 +72,9 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
       </td>
       <NumberCell label="Output" value={sum(({ output_tokens: tokens }) => tokens ?? 0)} />
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`Stop the requests of ${props.group.name}`}
-          onClick={() => props.onStop()}
-        >
+        <Button aria-label={`Stop the requests of ${props.group.name}`} onClick={() => props.onStop()}>
           Stop…
-        </button>
+        </Button>
       </td>
     </tr>
   );
@@ -119,21 +115,21 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
         </p>
       </Show>
       <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+        <Button ref={cancel} onClick={() => props.onClose()}>
           Cancel
-        </button>
+        </Button>
         <Show when={props.group.id !== null}>
           <A class="button" href={props.group.href}>
             Limits
           </A>
         </Show>
-        <button class="button danger" type="button" onClick={() => run([])}>
+        <Button tone="danger" onClick={() => run([])}>
           End all {count(props.group.requests.length)}
-        </button>
+        </Button>
         <Show when={offs().length > 0}>
-          <button class="button danger" type="button" onClick={() => run(offs())}>
+          <Button tone="danger" onClick={() => run(offs())}>
             Switch off and end
-          </button>
+          </Button>
         </Show>
       </div>
     </Dialog>

@@ -7,7 +7,7 @@ import { queueText } from "../lib/queue-text.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { useHasTeams, useHasUsers } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { SegmentedControl } from "../ui/controls.tsx";
+import { Button, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -242,14 +242,9 @@ function RunningRow(props: {
         {props.request.output_tokens === null ? "–" : count(props.request.output_tokens)}
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`End the request of ${nameOf(props.request)}`}
-          onClick={() => props.onEnd()}
-        >
+        <Button aria-label={`End the request of ${nameOf(props.request)}`} onClick={() => props.onEnd()}>
           End
-        </button>
+        </Button>
       </td>
     </tr>
   );

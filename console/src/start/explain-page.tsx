@@ -1,6 +1,7 @@
 import { For, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
+import { Button } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -65,9 +66,9 @@ export function ExplainPage(): JSX.Element {
             )}
           </Show>
           <div class="actions">
-            <button class="button primary" type="submit" disabled={explain.isPending}>
+            <Button tone="primary" type="submit" disabled={explain.isPending}>
               Explain
-            </button>
+            </Button>
           </div>
         </form>
       </Panel>

@@ -2,6 +2,7 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, milliseconds, threeDigits } from "../lib/format.ts";
+import { Button } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -120,12 +121,12 @@ function RequestForm(props: RequestFormProps): JSX.Element {
         </textarea>
       </label>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={props.isRunning}>
+        <Button tone="primary" type="submit" disabled={props.isRunning}>
           Send
-        </button>
-        <button class="button" type="button" disabled={!props.isRunning} onClick={() => props.onStop()}>
+        </Button>
+        <Button disabled={!props.isRunning} onClick={() => props.onStop()}>
           Stop
-        </button>
+        </Button>
       </div>
     </form>
   );

@@ -2,8 +2,7 @@ import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { FilterField } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button, FilterField } from "../ui/controls.tsx";
 import { EmptyState } from "../ui/panel.tsx";
 import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
@@ -158,14 +157,9 @@ const Row = (props: { client: Client }): JSX.Element => (
     <CodeBlock text={props.client.text} what={`the lines for ${props.client.label}`} />
     <Show when={props.client.file}>
       {(file) => (
-        <button
-          class="button"
-          type="button"
-          onClick={() => download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8")}
-        >
-          <Icon name="download" />
+        <Button icon="download" onClick={() => download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8")}>
           Download settings file
-        </button>
+        </Button>
       )}
     </Show>
   </>

@@ -2,6 +2,7 @@ import { createSignal, For, Index, type JSX, Show } from "solid-js";
 import { count, duration } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type States, useSilence, useStatesQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -73,14 +74,7 @@ function StateItem(props: { state: State; onSilence: () => void }): JSX.Element 
       <p>
         {props.state.remedy} <HandbookLink to="watching#what-is-wrong">Handbook</HandbookLink>
       </p>
-      <Show
-        when={props.state.silenced}
-        fallback={
-          <button class="button" type="button" onClick={() => props.onSilence()}>
-            Silence
-          </button>
-        }
-      >
+      <Show when={props.state.silenced} fallback={<Button onClick={() => props.onSilence()}>Silence</Button>}>
         {(silenced) => (
           <p>
             Silenced until {momentLabel(Date.parse(silenced().until))} by {silenced().by}: {silenced().why}

@@ -1,4 +1,4 @@
-import { createUniqueId, For, type JSX, Show } from "solid-js";
+import { createUniqueId, For, type JSX, Show, splitProps } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -40,6 +40,34 @@ export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JS
   );
 }
 
+interface ButtonProps extends Omit<JSX.ButtonHTMLAttributes<HTMLButtonElement>, "class" | "classList"> {
+  tone?: "primary" | "danger" | "busy" | "near" | false | undefined;
+  icon?: IconName;
+}
+
+const classOf = (name: string, tone: ButtonProps["tone"]): string => (tone ? `${name} ${tone}` : name);
+
+/** It submits no form, unless it says so. */
+export function Button(props: ButtonProps): JSX.Element {
+  const [own, rest] = splitProps(props, ["tone", "icon", "children"]);
+  return (
+    <button class={classOf("button", own.tone)} type="button" {...rest}>
+      <Show when={own.icon}>{(icon) => <Icon name={icon()} />}</Show>
+      {own.children}
+    </button>
+  );
+}
+
+/** A button without a text. @param props.label what it is called */
+export function IconButton(props: ButtonProps & { icon: IconName; label: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["icon", "label", "tone"]);
+  return (
+    <button class={classOf("icon-button", own.tone)} type="button" aria-label={own.label} {...rest}>
+      <Icon name={own.icon} />
+    </button>
+  );
+}
+
 /** A search field. @param props.isFirst of a dialog: it takes the focus */
 export function FilterField(props: {
   label: string;
@@ -66,15 +94,9 @@ export function FilterField(props: {
 
 /** @param props.text is asked for when it is clicked */
 export const CsvButton = (props: { disabled: boolean; fileName: string; text: () => string }): JSX.Element => (
-  <button
-    class="button"
-    type="button"
-    disabled={props.disabled}
-    onClick={() => downloadCsv(props.fileName, props.text())}
-  >
-    <Icon name="download" />
+  <Button icon="download" disabled={props.disabled} onClick={() => downloadCsv(props.fileName, props.text())}>
     CSV
-  </button>
+  </Button>
 );
 
 /** @param props.label the state, not the effect of a click: `alpha is active` */
