@@ -81,27 +81,30 @@ describe.skipIf(!hasBrowser)("layout", () => {
     }
   });
 
-  test.each(["/usage", "/", "/keys/1", "/requests/latency"])("%s prints in ink on white, in full, without what is pressed", async (path) => {
-    await using visit = await console.visit(path, { scheme: "dark" });
-    const { page } = visit;
-    await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
-    await waitUntilLoaded(page);
-    // A4 between its margins.
-    await page.setViewportSize({ width: 688, height: 970 });
-    await page.emulateMedia({ media: "print", colorScheme: "dark" });
-    for (const selector of ["nav", "main .button", "main [type=radio]", ".icon-button"]) {
-      const shown = page.locator(selector).filter({ visible: true });
-      expect([selector, await shown.count()]).toEqual([selector, 0]);
-    }
-    expect(await page.getByRole("heading", { level: 1 }).isVisible()).toBe(true);
-    expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toMatch(
-      /^(white|rgb\(255)/,
-    );
-    expect(
-      await page.locator("main").evaluate((main) => [main.getBoundingClientRect().left, main.clientWidth]),
-    ).toEqual([0, 688]);
-    expect(await page.evaluate(listBeyondPaper)).toEqual([]);
-  });
+  test.each(["/usage", "/", "/keys/1", "/requests/latency"])(
+    "%s prints in ink on white, in full, without what is pressed",
+    async (path) => {
+      await using visit = await console.visit(path, { scheme: "dark" });
+      const { page } = visit;
+      await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
+      await waitUntilLoaded(page);
+      // A4 between its margins.
+      await page.setViewportSize({ width: 688, height: 970 });
+      await page.emulateMedia({ media: "print", colorScheme: "dark" });
+      for (const selector of ["nav", "main .button", "main [type=radio]", ".icon-button"]) {
+        const shown = page.locator(selector).filter({ visible: true });
+        expect([selector, await shown.count()]).toEqual([selector, 0]);
+      }
+      expect(await page.getByRole("heading", { level: 1 }).isVisible()).toBe(true);
+      expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toMatch(
+        /^(white|rgb\(255)/,
+      );
+      expect(
+        await page.locator("main").evaluate((main) => [main.getBoundingClientRect().left, main.clientWidth]),
+      ).toEqual([0, 688]);
+      expect(await page.evaluate(listBeyondPaper)).toEqual([]);
+    },
+  );
 
   test("a phone shows long names of the overview in full, or with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });

@@ -8,6 +8,7 @@ import { createEffect, createMemo, createSignal, type JSX, Show } from "solid-js
 import { saveCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { formatSort, parseSort } from "../lib/sort.ts";
 import { Button } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
@@ -16,7 +17,7 @@ import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { EnergyPanel } from "./energy-panel.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
-import { formatGpuSort, parseGpuSort } from "./gpu-sort.ts";
+import { gpuColumns } from "./gpu-sort.ts";
 import { type GpuSums, sumGpus } from "./gpu-state.ts";
 import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
@@ -58,8 +59,8 @@ export function GpusPage(): JSX.Element {
             <Show when={gpus.data !== undefined || !gpus.isError} fallback={<NotLoaded query={gpus} />}>
               <GpuTable
                 gpus={gpus.data}
-                sort={parseGpuSort(parameters.sort)}
-                onSort={(next) => setParameters({ sort: formatGpuSort(next) }, { replace: true })}
+                sort={parseSort(parameters.sort, gpuColumns)}
+                onSort={(next) => setParameters({ sort: formatSort(next) }, { replace: true })}
               />
             </Show>
           </section>

@@ -1,7 +1,7 @@
 import { createEffect, createSignal, type JSX, onMount, Show, untrack } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { showToast } from "../lib/toasts.ts";
-import { Button, Choice, SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Button, Choice, InputField, SegmentedControl } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { BulkDialogProps, BulkQuestion } from "./bulk-bar.tsx";
 import { PathsField } from "./key-fields.tsx";
@@ -158,16 +158,12 @@ function Question(props: QuestionProps): JSX.Element {
           value={adds()}
           onChange={setAdds}
         />
-        <TextField label="Tags" hint={`Separated by commas. A ${props.noun} has at most 10.`}>
-          {(ids) => (
-            <input
-              {...ids}
-              required
-              autocomplete="off"
-              onInput={(event) => setTags(listOf(event.currentTarget.value) ?? [])}
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Tags"
+          hint={`Separated by commas. A ${props.noun} has at most 10.`}
+          required
+          onText={(text) => setTags(listOf(text) ?? [])}
+        />
       </Show>
       <Show when={props.question === "team"}>
         <TeamChoice onChange={(chosen) => (teamOf = chosen)} />
@@ -216,16 +212,12 @@ function TeamChoice(props: { onChange: (teamOf: TeamOf) => void }): JSX.Element 
         onChange={setFrom}
       />
       <Show when={from() === "tag"} fallback={<TeamField value={null} onChange={setTeamId} />}>
-        <TextField label="Tags that begin with" hint="Such as team: for team:ml, which names ml. Empty: the whole tag.">
-          {(ids) => (
-            <input
-              {...ids}
-              autocomplete="off"
-              value={prefix()}
-              onInput={(event) => setPrefix(event.currentTarget.value)}
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Tags that begin with"
+          hint="Such as team: for team:ml, which names ml. Empty: the whole tag."
+          value={prefix()}
+          onText={setPrefix}
+        />
         <Choice label="Create a team that is not there" value={creates()} onChange={setCreates} />
       </Show>
     </>

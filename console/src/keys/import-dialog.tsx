@@ -4,7 +4,7 @@ import { api, causeOf, forEachInTurn, responseBody } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { type Key, type User, useKeysQuery, useTeamsQuery } from "../queries.ts";
-import { Button, Choice, TextField } from "../ui/controls.tsx";
+import { Button, Choice, LabelledInput, TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { type BulkReport, type Noun, teamFinder } from "./key-bulk.ts";
 import { type ImportedRow, parseImport, secretCsv } from "./key-import.ts";
@@ -140,14 +140,13 @@ function ImportForm(props: ImportFormProps): JSX.Element {
           />
         )}
       </TextField>
-      <label class="field">
-        <span>Or a file</span>
-        <input
-          type="file"
-          accept=".csv,.txt,text/csv,text/plain"
-          onChange={(event) => void readFile(event.currentTarget.files?.[0])}
-        />
-      </label>
+      <LabelledInput
+        label="Or a file"
+        class="field"
+        type="file"
+        accept=".csv,.txt,text/csv,text/plain"
+        onChange={(event) => void readFile(event.currentTarget.files?.[0])}
+      />
       {props.children}
       <div role="status">
         <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>

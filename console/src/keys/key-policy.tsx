@@ -6,7 +6,7 @@ import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
-import { Button, TextField } from "../ui/controls.tsx";
+import { Button, InputField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
@@ -135,20 +135,15 @@ function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX
     <Dialog title="What new keys get" onClose={() => props.onClose()}>
       <form ref={form} onSubmit={submit}>
         <LimitFields of={edited()} onChange={set}>
-          <TextField label="Expires after days" hint="Up to 3,650. Empty: never.">
-            {(ids) => (
-              <input
-                {...ids}
-                type="number"
-                min="1"
-                max="3650"
-                value={props.policy.expires_in_days ?? ""}
-                onInput={({ currentTarget: { value } }) =>
-                  set({ expires_in_days: value === "" ? null : Number(value) })
-                }
-              />
-            )}
-          </TextField>
+          <InputField
+            label="Expires after days"
+            hint="Up to 3,650. Empty: never."
+            type="number"
+            min="1"
+            max="3650"
+            value={props.policy.expires_in_days ?? ""}
+            onText={(text) => set({ expires_in_days: text === "" ? null : Number(text) })}
+          />
           <Show when={hasTeams()}>
             <TeamField value={props.policy.team_id} onChange={(id) => set({ team_id: id })} />
           </Show>

@@ -4,7 +4,7 @@ import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
 import { compact, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { QuickStart } from "../start/quick-start.tsx";
-import { Button } from "../ui/controls.tsx";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -61,10 +61,7 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
     <form class="panel" onSubmit={submit} aria-labelledby="own-key-title">
       <Logo />
       <h1 id="own-key-title">Your API key</h1>
-      <label class="field">
-        <span>API key</span>
-        <input ref={input} type="password" autocomplete="off" spellcheck={false} required />
-      </label>
+      <LabelledInput label="API key" class="field" ref={input} type="password" spellcheck={false} required />
       <Show when={props.error}>
         {(error) => (
           <p class="form-error" role="alert">

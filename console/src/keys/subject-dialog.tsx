@@ -1,11 +1,11 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
-import { createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { Portal } from "solid-js/web";
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { InputField, LabelledSelect } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
@@ -140,19 +140,15 @@ function SubjectDialog(props: SubjectDialogProps): JSX.Element {
   return (
     <Dialog title={props.title} onClose={() => props.onClose()}>
       <form onSubmit={submit}>
-        <TextField label="Name" hint={props.nameHint}>
-          {(ids) => (
-            <input
-              {...ids}
-              ref={name}
-              required
-              maxlength="240"
-              autocomplete="off"
-              value={props.of?.name ?? ""}
-              placeholder="e.g. research"
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Name"
+          hint={props.nameHint}
+          ref={name}
+          required
+          maxlength="240"
+          value={props.of?.name ?? ""}
+          placeholder="e.g. research"
+        />
         <LimitFields
           of={props.of}
           onChange={change}
@@ -178,29 +174,20 @@ export function TeamField(props: { value: number | null; onChange: (id: number |
     setChosen({ id });
     props.onChange(id);
   };
-  const change = (select: HTMLSelectElement): void => {
-    if (select.value !== "new") return choose(select.value === "" ? null : Number(select.value));
-    select.value = String(teamId() ?? "");
-    setCreates(true);
-  };
   return (
     <>
-      <label class="field">
-        <span>Team</span>
-        <select onChange={(event) => change(event.currentTarget)}>
-          <option value="" selected={teamId() === null}>
-            None
-          </option>
-          <For each={teams.data}>
-            {(team) => (
-              <option value={team.id} selected={team.id === teamId()}>
-                {team.name}
-              </option>
-            )}
-          </For>
-          <option value="new">New team…</option>
-        </select>
-      </label>
+      <LabelledSelect
+        label="Team"
+        class="field"
+        options={[
+          { value: "", label: "None" },
+          ...(teams.data ?? []).map(({ id, name }) => ({ value: String(id), label: name })),
+          { value: "new", label: "New team…" },
+        ]}
+        // While a team is made, it is the one before.
+        value={creates() ? "new" : String(teamId() ?? "")}
+        onChange={(value) => (value === "new" ? setCreates(true) : choose(value === "" ? null : Number(value)))}
+      />
       <Show when={creates()}>
         {/* A form cannot be within another one. */}
         <Portal>

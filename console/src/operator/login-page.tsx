@@ -3,6 +3,7 @@ import { createEffect, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { mayHaveSession, safeRedirect, session } from "../lib/session.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { LabelledInput } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
 import { createLogin, type Login } from "./login.ts";
 import { tryResumeSession } from "./session-of-cookie.ts";
@@ -42,21 +43,25 @@ function LoginForm(): JSX.Element {
       <Show when={!isSecureContext}>
         <PlainHttpNotice />
       </Show>
-      <label class="field">
-        <span>Username</span>
-        <input
-          ref={username}
-          name="username"
-          autocomplete="username"
-          autocapitalize="none"
-          spellcheck={false}
-          required
-        />
-      </label>
-      <label class="field">
-        <span>Password</span>
-        <input ref={password} name="password" type="password" autocomplete="current-password" required />
-      </label>
+      <LabelledInput
+        label="Username"
+        class="field"
+        ref={username}
+        name="username"
+        autocomplete="username"
+        autocapitalize="none"
+        spellcheck={false}
+        required
+      />
+      <LabelledInput
+        label="Password"
+        class="field"
+        ref={password}
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required
+      />
       <FormProblem login={login} />
       <button class="button primary wide" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
         {login.busy() ? "Logging in…" : "Log in"}

@@ -1,13 +1,13 @@
 import { A } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { createMemo, createSignal, type JSX, onMount, Show } from "solid-js";
 import { count, duration, plural } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { useKeysQuery } from "../queries.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, type Stopped, useStopRequests } from "./queries.ts";
 import { groupings, groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
+import { actions, NumberCell, numbers, Table } from "../ui/table.tsx";
 
 /** Whose requests run, most first, and what stops them. */
 export function RunningGroups(props: { requests: readonly RunningRequest[]; by: RunningGrouping }): JSX.Element {
@@ -17,28 +17,19 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
   const find = (id: number | null): RunningGroup | undefined => groups().find((group) => group.id === id);
   const [stopping, setStopping] = createSignal<RunningGroup>();
   return (
-    <div class="table-scroll">
-      <table class="cards-on-phone running">
-        <caption class="visually-hidden">Running requests by whose they are, most first</caption>
-        <thead>
-          <tr>
-            <th scope="col">{groupings[props.by].label}</th>
-            <NumberHeads labels={["Requests", "Waiting", "Oldest", "Output"]} />
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={ids()}>
-            {(id) => (
-              <Show when={find(id)}>
-                {(group) => <GroupRow group={group()} by={props.by} onStop={() => setStopping(group())} />}
-              </Show>
-            )}
-          </For>
-        </tbody>
-      </table>
+    <>
+      <Table
+        caption="Running requests by whose they are, most first"
+        class="running"
+        heads={[groupings[props.by].label, ...numbers("Requests", "Waiting", "Oldest", "Output"), actions]}
+        rows={ids()}
+      >
+        {(id) => (
+          <Show when={find(id)}>
+            {(group) => <GroupRow group={group()} by={props.by} onStop={() => setStopping(group())} />}
+          </Show>
+        )}
+      </Table>
       <Show when={stopping()} keyed>
         {(asked) => (
           <StopDialog
@@ -48,7 +39,7 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
           />
         )}
       </Show>
-    </div>
+    </>
   );
 }
 

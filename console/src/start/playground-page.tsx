@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, milliseconds, threeDigits } from "../lib/format.ts";
-import { Button } from "../ui/controls.tsx";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -91,27 +91,8 @@ function RequestForm(props: RequestFormProps): JSX.Element {
   return (
     <form class="panel-body" onSubmit={submit}>
       <div class="filter-fields">
-        <label class="filter-field">
-          <span>API key</span>
-          <input
-            type="password"
-            required
-            autocomplete="off"
-            value={playgroundKey()}
-            onInput={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
-          />
-        </label>
-        <label class="filter-field">
-          <span>Model</span>
-          <input
-            type="text"
-            required
-            autocomplete="off"
-            spellcheck={false}
-            value={model() ?? props.model}
-            onInput={({ currentTarget }) => setModel(currentTarget.value)}
-          />
-        </label>
+        <LabelledInput label="API key" type="password" required value={playgroundKey()} onText={setPlaygroundKey} />
+        <LabelledInput label="Model" required spellcheck={false} value={model() ?? props.model} onText={setModel} />
       </div>
       <p class="hint">The key stays in this page’s memory, and is gone when you close or reload it.</p>
       <label class="filter-field">

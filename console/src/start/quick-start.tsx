@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { Button, FilterField } from "../ui/controls.tsx";
+import { Button, FilterField, LabelledInput, LabelledSelect } from "../ui/controls.tsx";
 import { EmptyState } from "../ui/panel.tsx";
 import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
@@ -22,18 +22,12 @@ function createClientChoice(server: ServerAddress, key: () => string): ClientCho
   const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
   const ModelSelect = (): JSX.Element => (
     <Show when={server.models().length > 1}>
-      <label class="filter-field">
-        <span>Model</span>
-        <select onChange={({ currentTarget }) => setPicked(currentTarget.value)}>
-          <For each={server.models()}>
-            {(name) => (
-              <option value={name} selected={name === model()}>
-                {name}
-              </option>
-            )}
-          </For>
-        </select>
-      </label>
+      <LabelledSelect
+        label="Model"
+        options={server.models().map((name) => ({ value: name, label: name }))}
+        value={model()}
+        onChange={setPicked}
+      />
     </Show>
   );
   return {
@@ -86,15 +80,12 @@ export function QuickStart(props: { holderKey?: string }): JSX.Element {
     <div class="quick-start">
       <div class="filter-fields">
         <Show when={!isHolder && !server.hasOwnPort()}>
-          <label class="filter-field">
-            <span>API key, for its models and their contexts</span>
-            <input
-              type="password"
-              autocomplete="off"
-              value={playgroundKey()}
-              onChange={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
-            />
-          </label>
+          <LabelledInput
+            label="API key, for its models and their contexts"
+            type="password"
+            value={playgroundKey()}
+            onChange={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
+          />
         </Show>
         <ModelSelect />
         <FilterField label="Search clients" value={search()} onInput={setSearch} />

@@ -134,6 +134,66 @@ export function TextField(props: {
   );
 }
 
+type InputProps = JSX.InputHTMLAttributes<HTMLInputElement> & {
+  label: string;
+  /** Called with what is typed. */
+  onText?: (text: string) => void;
+};
+
+function Input(props: Omit<InputProps, "label">): JSX.Element {
+  const [own, rest] = splitProps(props, ["onText"]);
+  return <input autocomplete="off" onInput={(event) => own.onText?.(event.currentTarget.value)} {...rest} />;
+}
+
+/** A `TextField` with an input; other attributes are the input's. */
+export function InputField(props: InputProps & { hint: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "hint"]);
+  return <TextField {...own}>{(ids) => <Input {...ids} {...rest} />}</TextField>;
+}
+
+/** An input with a label above; other attributes are the input's. @param props.class of the label */
+export function LabelledInput(props: InputProps): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "class"]);
+  return (
+    <label class={own.class ?? "filter-field"}>
+      <span>{own.label}</span>
+      <Input {...rest} />
+    </label>
+  );
+}
+
+type SelectProps<T extends string> = Omit<JSX.SelectHTMLAttributes<HTMLSelectElement>, "onChange"> & {
+  options: readonly { value: T; label: string }[];
+  value: T;
+  onChange?: (value: T) => void;
+};
+
+export function Select<T extends string>(props: SelectProps<T>): JSX.Element {
+  const [own, rest] = splitProps(props, ["options", "value", "onChange"]);
+  return (
+    <select {...rest} onChange={(event) => own.onChange?.(event.currentTarget.value as T)}>
+      <For each={own.options}>
+        {({ value, label }) => (
+          <option value={value} selected={value === own.value}>
+            {label}
+          </option>
+        )}
+      </For>
+    </select>
+  );
+}
+
+/** See `LabelledInput`. */
+export function LabelledSelect<T extends string>(props: SelectProps<T> & { label: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "class"]);
+  return (
+    <label class={own.class ?? "filter-field"}>
+      <span>{own.label}</span>
+      <Select {...rest} />
+    </label>
+  );
+}
+
 /** A checkbox with its label. */
 export const Choice = (props: { label: string; value: boolean; onChange: (value: boolean) => void }): JSX.Element => (
   <label class="choice">

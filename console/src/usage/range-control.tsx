@@ -3,7 +3,7 @@ import { dayMs, floorToStep, parseSeoulMinute, seoulDay } from "../lib/seoul-tim
 import { now } from "../lib/server-clock.ts";
 import { maxDays, presetLabel, type RangePreset, type TimeSpan } from "../lib/time-range.ts";
 import type { TimeRangeState } from "../lib/use-time-range.ts";
-import { Button, SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Button, InputField, SegmentedControl } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 
 const optionsOf = (presets: readonly RangePreset[]) => presets.map((value) => ({ value, label: presetLabel(value) }));
@@ -132,18 +132,15 @@ function DayField(props: {
   onInput: (day: string) => void;
 }): JSX.Element {
   return (
-    <TextField label={props.label} hint={`${props.range[0]} to ${props.range[1]}`}>
-      {(ids) => (
-        <input
-          {...ids}
-          type="date"
-          required
-          min={props.range[0]}
-          max={props.range[1]}
-          value={props.value}
-          onInput={(event) => props.onInput(event.currentTarget.value)}
-        />
-      )}
-    </TextField>
+    <InputField
+      label={props.label}
+      hint={`${props.range[0]} to ${props.range[1]}`}
+      type="date"
+      required
+      min={props.range[0]}
+      max={props.range[1]}
+      value={props.value}
+      onText={(text) => props.onInput(text)}
+    />
   );
 }

@@ -5,13 +5,13 @@ import { dayMs, parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
-import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
 import { changeOf, type Group, groups, isLogGroup, noUsage, type ReportRow, reportCsv, type Sums } from "./report.ts";
 import type { Report } from "./report-queries.ts";
 import { UsageNotes } from "./usage-notes.tsx";
 import { currencyOf, type ReportState } from "./use-report.ts";
+import { CostCell, type HeadList, NumberCell, numbers } from "../ui/table.tsx";
 
 interface TableProps {
   state: ReportState;
@@ -70,8 +70,7 @@ export function UsageTable(props: TableProps): JSX.Element {
         idOf={(row) => row.id}
         choice={JSON.stringify(props.state.request())}
         span={by() === "key_model" ? 2 : 1}
-        numbers={4}
-        head={<Heads {...columns()} />}
+        heads={headsOf(columns())}
         foot={
           <Show when={props.state.report()}>
             {(report) => <SumCells sums={report().total} before={report().before?.total} {...columns()} />}
@@ -121,24 +120,15 @@ interface Columns {
   earlier: ReadonlyMap<string, Sums> | undefined;
 }
 
-const Heads = (props: Columns): JSX.Element => (
-  <>
-    <th scope="col">{props.by === "key_model" ? "Key" : groups[props.by]}</th>
-    <Show when={props.by === "key_model"}>
-      <th scope="col">Model</th>
-    </Show>
-    <NumberHeads
-      labels={[
-        "Requests",
-        "Input",
-        ...(props.hasCache ? ["Of which from cache"] : []),
-        "Output",
-        ...(props.currency === undefined ? [] : ["Cost"]),
-        ...(props.earlier === undefined ? [] : ["Change"]),
-      ]}
-    />
-  </>
-);
+const headsOf = ({ by, hasCache, currency, earlier }: Columns): HeadList => [
+  by === "key_model" ? "Key" : groups[by],
+  by === "key_model" && "Model",
+  ...numbers("Requests", "Input"),
+  ...(hasCache ? numbers("Of which from cache") : []),
+  ...numbers("Output"),
+  ...(currency === undefined ? [] : numbers("Cost")),
+  ...(earlier === undefined ? [] : numbers("Change")),
+];
 
 function NameCell(props: TableProps & { row: ReportRow; by: Group }): JSX.Element {
   const colour = (): number => props.colourOf?.(props.row.id) ?? 0;
