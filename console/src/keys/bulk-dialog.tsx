@@ -31,15 +31,15 @@ const words: Readonly<Record<BulkQuestion, Words>> = {
     title: "Switch off",
     button: "Switch off",
     past: "switched off",
-    effect: "Their requests are rejected from the next one on.",
-    ofUsers: "Their requests are rejected from the next one on, and what runs ends.",
+    effect: "Their requests are refused from the next one on.",
+    ofUsers: "Their requests are refused from the next one on, and what runs ends.",
   },
   delete: {
     title: "Delete",
     button: "Delete",
     past: "deleted",
     effect:
-      "Their clients are rejected from the next request on. The keys cannot be restored, and their totals are subtracted from the sums over all keys; their rows in the usage history stay.",
+      "Their clients are refused from the next request on. The keys cannot be restored, and their totals are subtracted from the sums over all keys; their rows in the usage history stay.",
     ofUsers:
       "Their limits and names for the front end’s ids are lost, and their usage stays. One that comes again is a new user.",
   },

@@ -23,12 +23,12 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       onClose={() => props.onClose()}
     >
       <p>
-        From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
+        From the next request on, clients that use this key are refused. The key cannot be restored. Its totals (
         {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
         over all keys; its rows in the usage history stay.
       </p>
       <Show when={props.key.is_active}>
-        <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
+        <p>Switching the key off also refuses its clients, but keeps its totals.</p>
       </Show>
       <Choice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
       <div class="dialog-actions">
@@ -42,7 +42,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
               props.onClose();
             }}
           >
-            Deactivate instead
+            Switch off instead
           </Button>
         </Show>
         <Button

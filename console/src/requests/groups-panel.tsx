@@ -116,7 +116,8 @@ const Sums = (props: { groups: RequestGroups; row: RequestGroups["total"] }): JS
 
 const Notes = (props: { groups: RequestGroups | undefined }): JSX.Element => (
   <p class="footnote">
-    By the request log. Input includes what came from the backend’s cache; only what backends report counts as cached.{" "}
+    By the request log. Input includes what came from the backend’s cache; only what backends report counts as from
+    cache.{" "}
     <Show when={props.groups?.by === "class"}>
       Claude Code says what a request is for with the <A href="/help">settings of Help</A>.{" "}
     </Show>

@@ -21,7 +21,7 @@ const metrics = [
   { value: "first_byte_ms", label: "First byte" },
   { value: "duration_ms", label: "Duration" },
   { value: "tokens_per_second", label: "Speed" },
-  { value: "queue_wait_ms", label: "Queue" },
+  { value: "queue_wait_ms", label: "Waited" },
 ] as const;
 
 const hours = 24;
@@ -63,7 +63,7 @@ export function LatencyPage(): JSX.Element {
 
 function hintOf(metric: LatencyMetric): string {
   if (metric === "duration_ms") return "Last 24 hours, whole requests";
-  if (metric === "queue_wait_ms") return "Last 24 hours, requests in the queue, until they were sent";
+  if (metric === "queue_wait_ms") return "Last 24 hours, requests that waited, until they were sent";
   return metric === "first_byte_ms" ? "Last 24 hours, streamed responses" : "Last 24 hours, output tokens per second";
 }
 
@@ -122,8 +122,6 @@ function LatencyChart(props: {
         });
       }}
       onZoom={openLog}
-      zoomed={false}
-      pans={false}
       loaded={props.query.data !== undefined}
       loading={props.query.isPending}
       failure={<NotLoaded query={props.query} />}
