@@ -177,7 +177,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     const { page } = visit;
     await page.setViewportSize({ width, height: 800 });
     // As many tokens as a busy year has.
-    await page.route("**/api/keys", async (route) => {
+    await page.route("**/api/keys*", async (route) => {
       const response = await route.fetch();
       const keys: object[] = await response.json();
       const large = { total_request_count: 98_765_432, total_input_tokens: 987_654_321_098, total_output_tokens: 8e10 };

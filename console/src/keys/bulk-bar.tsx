@@ -1,5 +1,5 @@
 import { type Component, createEffect, createMemo, createSignal, type JSX, Show } from "solid-js";
-import { plural } from "../lib/format.ts";
+import { count, plural } from "../lib/format.ts";
 import { useHasTeams } from "../queries.ts";
 import { Button, IconButton } from "../ui/controls.tsx";
 import { Dynamic } from "solid-js/web";
@@ -39,10 +39,10 @@ export function SelectAll<Row extends { id: number }>(props: {
   selected: Selected<Row>;
 }): JSX.Element {
   const rows = () => props.rows ?? [];
-  const count = (): number => props.selected.list().length;
+  const chosen = (): number => props.selected.list().length;
   let input: HTMLInputElement | undefined;
   createEffect(() => {
-    if (input !== undefined) input.indeterminate = count() > 0 && count() < rows().length;
+    if (input !== undefined) input.indeterminate = chosen() > 0 && chosen() < rows().length;
   });
   return (
     <td class="key-select">
@@ -51,7 +51,7 @@ export function SelectAll<Row extends { id: number }>(props: {
         type="checkbox"
         aria-label={`Select all ${props.noun}s`}
         disabled={rows().length === 0}
-        checked={count() > 0 && count() === rows().length}
+        checked={chosen() > 0 && chosen() === rows().length}
         onChange={(event) => props.selected.replace(event.currentTarget.checked ? rows() : [])}
       />
     </td>
@@ -131,7 +131,7 @@ function BulkBar<Row extends BulkRow>(
         <Show when={selected().length < props.rows.length}>
           {" "}
           <button class="link" type="button" onClick={() => props.selected.replace(props.rows)}>
-            Select all {props.rows.length}
+            Select all {count(props.rows.length)}
           </button>
         </Show>
       </p>

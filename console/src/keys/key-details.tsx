@@ -4,7 +4,7 @@ import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Key, type Team, useTeamsQuery } from "../queries.ts";
 import { Button } from "../ui/controls.tsx";
-import { EmptyState, Panel } from "../ui/panel.tsx";
+import { EmptyState, Fact, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { scopes, usersFromLabel } from "./key-fields.tsx";
 import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
@@ -53,12 +53,6 @@ const allPaths = "All; keys share vector stores, threads and the like, where a b
 function Facts(props: { key: Key }): JSX.Element {
   const teams = useTeamsQuery();
   const teamOf = (id: number): Team | undefined => teams.data?.find((team) => team.id === id);
-  const Fact = (fact: { name: string; children: JSX.Element }): JSX.Element => (
-    <div>
-      <dt>{fact.name}</dt>
-      <dd>{fact.children}</dd>
-    </div>
-  );
   return (
     <dl class="facts">
       <Fact name="Created">{dateTimeLabel(Date.parse(props.key.created_at))}</Fact>

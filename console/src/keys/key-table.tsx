@@ -1,7 +1,7 @@
 import type { UseQueryResult } from "@tanstack/solid-query";
-import { For, type JSX, Show } from "solid-js";
+import { For, type JSX, Show, untrack } from "solid-js";
 import type { Key } from "../queries.ts";
-import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
+import { createInfiniteScroll, MoreRows, type PagedList } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { SortableHead } from "../ui/table.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
@@ -16,6 +16,8 @@ interface KeyTableProps {
   keys: Key[] | undefined;
   /** The filter and the sort, as text. */
   choice: string;
+  /** Whether there are more, which have to come first. */
+  paged: PagedList;
   sort: KeySort;
   onSort: (next: KeySort) => void;
   selected: Selected<Key>;
@@ -44,7 +46,10 @@ export const useKeySparksQuery = (enabled: () => boolean): UseQueryResult<UsageB
 const sparkOf = (buckets: UsageBuckets | undefined, { id }: Key): Float64Array | undefined => buckets?.series.get(id);
 
 export function KeyTable(props: KeyTableProps): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.keys ?? [], { choice: () => props.choice });
+  const scroll = createInfiniteScroll(() => props.keys ?? [], {
+    choice: () => props.choice,
+    paged: untrack(() => props.paged),
+  });
   return (
     <>
       <div class="table-scroll">

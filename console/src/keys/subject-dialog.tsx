@@ -4,7 +4,7 @@ import { Portal } from "solid-js/web";
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
+import { useChange, type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
 import { InputField, LabelledSelect } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
@@ -18,22 +18,16 @@ type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "p
 };
 
 /** Creates a team, or changes one. The list has it once the mutation has succeeded. */
-function useSaveTeam(): UseMutationResult<
-  Team,
-  Error,
-  { team: Team | undefined; name: string; fields: SubjectFields }
-> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ team, name, fields }) =>
+const useSaveTeam = () =>
+  useChange(
+    ({ team, name, fields }: { team: Team | undefined; name: string; fields: SubjectFields }): Promise<Team> =>
       responseBody(
         team === undefined
           ? api.teams.post({ name, ...fields })
           : api.teams({ id: team.id }).patch({ name, ...fields }),
       ),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["teams"] }),
-  }));
-}
+    { refreshes: ["teams"] },
+  );
 
 interface UserChange {
   user: User;
@@ -57,15 +51,11 @@ export function useChangeUser(): UseMutationResult<User, Error, UserChange> {
 }
 
 /** Deletes a team; its keys stay. */
-export function useDeleteTeam(): UseMutationResult<unknown, Error, Team> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ id }: Team) => responseBody(api.teams({ id }).delete()),
-    onError: (error, { name }) => showToast(`“${name}” was not deleted: ${error.message}`, "error"),
-    onSuccess: (_, { name }) => showToast(`“${name}” was deleted`),
-    onSettled: () => queries.invalidateQueries(),
-  }));
-}
+export const useDeleteTeam = () =>
+  useChange(({ id }: Team) => responseBody(api.teams({ id }).delete()), {
+    done: ({ name }) => `“${name}” was deleted`,
+    failed: ({ name }) => `“${name}” was not deleted`,
+  });
 
 /** @param props.team undefined: a new one */
 export function TeamDialog(props: { team?: Team; onSaved?: (team: Team) => void; onClose: () => void }): JSX.Element {

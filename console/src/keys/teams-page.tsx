@@ -7,7 +7,7 @@ import { type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Button } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { EmptyState, Fact, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { NumberCell, numbers, Table } from "../ui/table.tsx";
 import { rangeOf, useCostsQuery } from "../usage/report-queries.ts";
@@ -201,18 +201,9 @@ function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
       </Panel>
       <Panel title="Details">
         <dl class="facts">
-          <div>
-            <dt>Created</dt>
-            <dd>{dateTimeLabel(Date.parse(props.team.created_at))}</dd>
-          </div>
-          <div>
-            <dt>Tags</dt>
-            <dd>{props.team.tags.join(", ") || "–"}</dd>
-          </div>
-          <div>
-            <dt>Note</dt>
-            <dd>{props.team.note ?? "–"}</dd>
-          </div>
+          <Fact name="Created">{dateTimeLabel(Date.parse(props.team.created_at))}</Fact>
+          <Fact name="Tags">{props.team.tags.join(", ") || "–"}</Fact>
+          <Fact name="Note">{props.team.note ?? "–"}</Fact>
         </dl>
       </Panel>
     </div>

@@ -31,6 +31,8 @@ export interface KeyFilters {
   keySort: () => KeySort;
   matches: (key: Key) => boolean;
   isFiltered: () => boolean;
+  /** Whether by another than the usual. */
+  isSorted: () => boolean;
   setSearch: (search: string) => void;
   setState: (state: KeyState) => void;
   setKeySort: (sort: KeySort) => void;
@@ -48,6 +50,7 @@ export function useKeyFilters(): KeyFilters {
     state,
     keySort,
     matches: (key) => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
+    isSorted: () => parameters.sort !== undefined,
     isFiltered: () => search().trim() !== "" || state() !== "all",
     setSearch: (text) => replace({ q: text }),
     setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),

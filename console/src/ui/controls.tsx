@@ -93,11 +93,21 @@ export function FilterField(props: {
 }
 
 /** @param props.text is asked for when it is clicked */
-export const CsvButton = (props: { disabled: boolean; fileName: string; text: () => string }): JSX.Element => (
-  <Button icon="download" disabled={props.disabled} onClick={() => downloadCsv(props.fileName, props.text())}>
-    CSV
-  </Button>
-);
+export function CsvButton(props: {
+  disabled: boolean;
+  fileName: string;
+  text: () => string | Promise<string>;
+}): JSX.Element {
+  const save = async (): Promise<void> => {
+    const { fileName, text } = props;
+    downloadCsv(fileName, await text());
+  };
+  return (
+    <Button icon="download" disabled={props.disabled} onClick={() => void save()}>
+      CSV
+    </Button>
+  );
+}
 
 /** @param props.label the state, not the effect of a click: `alpha is active` */
 export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {

@@ -73,3 +73,11 @@ export function EmptyState(props: { title: string; children?: JSX.Element }): JS
     </div>
   );
 }
+
+/** A line of a list of facts, `<dl class="facts">`. */
+export const Fact = (props: { name: string; children: JSX.Element }): JSX.Element => (
+  <div>
+    <dt>{props.name}</dt>
+    <dd>{props.children}</dd>
+  </div>
+);
