@@ -8,7 +8,7 @@ import { Button, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { EmptyState, Fact, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { adviceSentences, silentStreamsProblem } from "./client-advice.ts";
@@ -277,14 +277,7 @@ function FactsPanel(props: {
       <Show when={props.facts} fallback={<SkeletonList />}>
         {(facts) => (
           <dl class="facts panel-body">
-            <For each={facts()}>
-              {([name, value]) => (
-                <div>
-                  <dt>{name}</dt>
-                  <dd>{value}</dd>
-                </div>
-              )}
-            </For>
+            <For each={facts()}>{([name = "", value]) => <Fact name={name}>{value}</Fact>}</For>
           </dl>
         )}
       </Show>

@@ -118,8 +118,6 @@ function FailuresChart(props: {
             .map(({ label: name, colour, values }) => ({ label: name, colour, value: count(values[step] || 0) }))
         }
         onZoom={openLog}
-        zoomed={false}
-        pans={false}
         loaded={props.query.data !== undefined}
         loading={props.query.isPending}
         failure={<NotLoaded query={props.query} />}
