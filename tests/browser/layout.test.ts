@@ -199,6 +199,18 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
   });
 
+  test("a long name in the table of usage is cut at its end", async () => {
+    await using visit = await console.visit("/usage?range=7d");
+    await visit.page.setViewportSize({ width: 1024, height: 800 });
+    const name = visit.page.getByRole("rowheader").getByRole("button", { name: longName });
+    await name.waitFor();
+    const beyond = await name.evaluate((link) => {
+      const cell = link.closest("th")?.getBoundingClientRect();
+      return link.getBoundingClientRect().right - (cell?.right ?? 0);
+    });
+    expect(beyond).toBeLessThanOrEqual(0);
+  });
+
   test("the phone's header is as high on a short page as on a long one", async () => {
     await using short = await console.visit("/nowhere", { phone: true });
     await using long = await console.visit("/keys", { phone: true });

@@ -2,7 +2,7 @@ import { createMemo, createSignal, For, type JSX, Show, untrack } from "solid-js
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
-import { useModelNamesQuery } from "../start/queries.ts";
+import { useServedModelsQuery } from "../start/queries.ts";
 import { Button, InputField, LabelledSelect } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
@@ -104,7 +104,7 @@ const offeredModels = 12;
 
 /** Picked from what backends serve, or typed. */
 export function ModelsField(props: KeyFieldsProps): JSX.Element {
-  const served = useModelNamesQuery();
+  const served = useServedModelsQuery();
   const [text, setText] = createSignal(untrack(() => props.key?.allowed_models?.join(", ") ?? ""));
   const names = (): readonly string[] => listOf(text()) ?? [];
   const change = (changed: string): void => {

@@ -5,6 +5,7 @@ import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useStatesQuery } from "../queries.ts";
 import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
+import { requestsHref } from "../requests/request-filters.ts";
 import { Button } from "../ui/controls.tsx";
 
 /** A backend in the table: its state, and the figures of its last hour. */
@@ -14,9 +15,7 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
   return (
     <tr>
       <th scope="row" class="backend-name">
-        <A href={`/requests?${new URLSearchParams({ backend: props.backend.name }).toString()}`}>
-          {props.backend.name}
-        </A>
+        <A href={requestsHref({ backend: props.backend.name })}>{props.backend.name}</A>
         <Show when={props.backend.spill}>
           {" "}
           <span class="badge" title="Used only while the others of a model are full or out">

@@ -5,7 +5,7 @@ import { Chart } from "../charts/chart.tsx";
 import { milliseconds, threeDigits } from "../lib/format.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
-import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { type TimeSpan } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
@@ -16,6 +16,7 @@ import { FailuresPanel } from "./failures-panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
 import { type Latency, useLatencyQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
+import { requestsHref, spanFilters } from "./request-filters.ts";
 
 const metrics = [
   { value: "first_byte_ms", label: "First byte" },
@@ -91,8 +92,7 @@ function LatencyChart(props: {
   const bands = (stepMs: number) =>
     latencyBands(props.query.data?.points ?? [], { span: props.span, stepMs }, props.metric);
   const openLog = (zoom: TimeSpan | undefined): void => {
-    const { from = "", to = "" } = zoomParameters(zoom);
-    if (zoom !== undefined) navigate(`/requests?${new URLSearchParams({ since: from, until: to }).toString()}`);
+    if (zoom !== undefined) navigate(requestsHref(spanFilters(zoom)));
   };
   return (
     <Chart

@@ -9,6 +9,7 @@ import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { type LoggedRequest, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
+import { type RequestFilterName, requestsHref } from "./request-filters.ts";
 import { changeLabel, outcomeHelp } from "./request-format.ts";
 import { requestStory } from "./request-story.ts";
 import { ResultBadge } from "./request-table.tsx";
@@ -149,8 +150,8 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
 const programOf = (client: string | null): string | null => client?.split("/")[0] ?? null;
 
 function Facts(props: { request: LoggedRequest }): JSX.Element {
-  const search = (name: string, value: string | number | null): string | undefined =>
-    value === null ? undefined : `/requests?${new URLSearchParams({ [name]: String(value) }).toString()}`;
+  const search = (name: RequestFilterName, value: string | number | null): string | undefined =>
+    value === null ? undefined : requestsHref({ [name]: String(value) });
   return (
     <dl class="facts">
       <Fact

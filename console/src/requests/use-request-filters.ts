@@ -8,6 +8,7 @@ import {
   requestFilterQuery,
   type RequestParameters,
   requestTimeQuery,
+  requestsHref,
 } from "./request-filters.ts";
 import { findGrouping } from "./request-groups.ts";
 
@@ -50,10 +51,7 @@ export function useRequestFilters(): RequestFilters {
     clear: () => setParameters(Object.fromEntries(names.map((name) => [name, undefined])), { replace: true }),
     grouping: () => findGrouping(parameters.group),
     setGrouping: (by) => setParameters({ group: by || undefined }, { replace: true }),
-    href(name, value) {
-      const all = Object.entries({ ...chosen(), [name]: value }).flatMap(([of, given]) => (given ? [[of, given]] : []));
-      return `/requests?${new URLSearchParams(all).toString()}`;
-    },
+    href: (name, value) => requestsHref({ ...chosen(), [name]: value }),
     opened,
     open: (request) =>
       setParameters(

@@ -2,6 +2,7 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, milliseconds, threeDigits } from "../lib/format.ts";
+import { requestsHref } from "../requests/request-filters.ts";
 import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
@@ -159,7 +160,7 @@ function RunResult(props: { run: PlaygroundRun }): JSX.Element {
         <Show when={props.run.durationMs !== undefined && props.run.requestId}>
           {(id) => (
             <p>
-              <A href={`/requests?${new URLSearchParams({ open: id() }).toString()}`}>See it in the request log</A>
+              <A href={requestsHref({ open: id() })}>See it in the request log</A>
             </p>
           )}
         </Show>

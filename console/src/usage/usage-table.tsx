@@ -4,6 +4,7 @@ import { count } from "../lib/format.ts";
 import { dayMs, parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
+import { requestsHref } from "../requests/request-filters.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
@@ -92,7 +93,7 @@ export function UsageTable(props: TableProps): JSX.Element {
             </Show>
             <SumCells
               sums={row()}
-              href={requestsHref(props.state.report(), row())}
+              href={requestsOf(props.state.report(), row())}
               before={earlier() && (earlier()?.get(row().id) ?? noUsage)}
               {...columns()}
             />
@@ -180,7 +181,7 @@ const SumCells = (
 const logMs = 7 * dayMs;
 
 /** The requests of a row, as far as the request log has them and can be filtered by what the row is of. */
-function requestsHref(report: Report | undefined, { id, value }: ReportRow): string | undefined {
+function requestsOf(report: Report | undefined, { id, value }: ReportRow): string | undefined {
   if (report === undefined || report.span.from < serverNow() - logMs) return undefined;
   const { filter, by } = report.request;
   const isOfLabels = filter.tag !== undefined || filter.owner !== undefined;
@@ -188,7 +189,7 @@ function requestsHref(report: Report | undefined, { id, value }: ReportRow): str
   if (isOfLabels || !isLogGroup(by) || !wanted) return undefined;
   const { from, to } = report.span;
   const span = { since: seoulMinute(from), ...(to < serverNow() && { until: seoulMinute(to) }) };
-  return `/requests?${new URLSearchParams({ ...filter, [by]: wanted, ...span }).toString()}`;
+  return requestsHref({ ...filter, [by]: wanted, ...span });
 }
 
 export const spanOfDay = (day: string): TimeSpan => {
