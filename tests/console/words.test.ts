@@ -34,7 +34,7 @@ function textsOf(source: string): string[] {
   const lines = code.split("\n").map((line) => line.replaceAll(/<[^<>]*>|\{[^{}]*\}/g, " ").trim());
   return [
     ...quoted,
-    ...lines.filter((line) => /^[^=(){}[\]<>]*$/.test(line) && line.includes(" ") && !/^\w+\??: /.test(line)),
+    ...lines.filter((line) => /^[^=(){}[\]<>`"]*$/.test(line) && line.includes(" ") && !/^\w+\??: /.test(line)),
   ].map(withoutNames);
 }
 
