@@ -7,7 +7,7 @@ import type { UpstreamResponse } from "./upstream/forward.ts";
 import type { Wait } from "./waiting.ts";
 
 /** Where a request goes that has a place, or a choice. */
-export type Route = Pick<Wait, keyof Choice | "report" | "moveOn">;
+export type Route = Pick<Wait, keyof Choice | "report" | "moveOn" | "end">;
 
 interface ToSend {
   tracker: RequestTracker;
@@ -39,6 +39,7 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
     const left = tracker.record.backend;
     // It may wait now, and those who watch it see where.
     tracker.record.backend = undefined;
+    tracker.onEndRequested(() => route.end(endedByAdmin()));
     const hasMoved = await route.moveOn().finally(() => (tracker.record.backend = left));
     if (client.aborted) throw clientLeft();
     return hasMoved;

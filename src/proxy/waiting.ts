@@ -271,7 +271,9 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   askAgain(): void | Promise<void> {
-    return this.#ask(this.#queue.options.monotonic() < this.deadline);
+    const mayWait = this.#queue.options.monotonic() < this.deadline;
+    const leaves = mayWait && this.#asker.subjects?.some((one) => this.#leavesTo(one));
+    return leaves ? undefined : this.#ask(mayWait);
   }
 
   onGranted(choice: Choice): void {
@@ -340,12 +342,14 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   /** Whether others wait for one of its subjects. */
   #findLine(subjects: readonly Subject[]): boolean {
-    for (const [at, { id, limits }] of subjects.entries()) {
-      if (!this.#lines.isWaiting(id, limits.max_concurrency)) continue;
-      this.#waitFor(at);
-      return true;
-    }
-    return false;
+    const at = subjects.findIndex((one) => isWaitedFor(one, this.#lines) || this.#leavesTo(one));
+    if (at !== -1) this.#waitFor(at);
+    return at !== -1;
+  }
+
+  /** What becomes free of a subject's limits is left by a low request to normal ones that wait for it. */
+  #leavesTo(subject: Subject): boolean {
+    return this.priority === "low" && isWaitedFor(subject, this.#queue.lines);
   }
 
   /** Leaves the line that it is in if it is that of another subject. */
@@ -509,3 +513,5 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.admission = undefined;
   }
 }
+
+const isWaitedFor = ({ id, limits }: Subject, lines: KeyLines): boolean => lines.isWaiting(id, limits.max_concurrency);

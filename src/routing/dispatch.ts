@@ -185,7 +185,7 @@ class Held implements Place {
     this.#letOthersRead();
   }
 
-  /** All of a thousand that wait ask once between two heartbeats, which takes 13 ms. */
+  /** All of a thousand that wait ask once between two heartbeats, which takes 10 to 25 ms. */
   rank(): Rank | undefined {
     const line = this.parts.queue.waiting().filter((one) => one.#line === this.#line);
     const at = line.indexOf(this);

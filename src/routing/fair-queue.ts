@@ -70,8 +70,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
   const { lines, lineOf } = createLines<Ticket>();
   const groups: Groups<Ticket> = new Map();
-  const waiting = new Map<Ticket, Waiting<Ticket>>();
-  const counts: Record<Priority, number> = { high: 0, normal: 0, low: 0 };
+  /** Of each priority, the oldest first. */
+  const waiting: Record<Priority, Map<Ticket, Waiting<Ticket>>> = { high: new Map(), normal: new Map(), low: new Map() };
   /** How many places were given in a row over a lower priority that waited. */
   let overtaken = 0;
   let [served, waited] = [0, 0];
@@ -86,25 +86,25 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
 
   function wait(ticket: Ticket, line: Line<Ticket>): void {
     const one = { line, ...groupOf(ticket), number: ++waited };
-    waiting.set(ticket, one);
-    counts[line.priority] += 1;
+    waiting[line.priority].set(ticket, one);
     line.waiting.add(ticket);
     join(groups, ticket, one);
   }
 
   function stopWaiting(ticket: Ticket): void {
-    const one = waiting.get(ticket);
-    if (one === undefined) return;
-    waiting.delete(ticket);
-    counts[one.line.priority] -= 1;
-    one.line.waiting.delete(ticket);
-    leaveGroup(groups, ticket, one);
+    for (const alike of Object.values(waiting)) {
+      const one = alike.get(ticket);
+      if (one === undefined) continue;
+      alike.delete(ticket);
+      one.line.waiting.delete(ticket);
+      leaveGroup(groups, ticket, one);
+    }
   }
 
   /** @returns whether there is room for one of this line; a request of another may be displaced for that */
   function makeRoomFor(line: Line<Ticket>): boolean {
     const isLow = line.priority === "low";
-    if ((isLow ? counts.low : counts.high + counts.normal) < maxWaiting) return true;
+    if ((isLow ? waiting.low.size : waiting.high.size + waiting.normal.size) < maxWaiting) return true;
     const alike = lines.values().filter(({ priority }) => (priority === "low") === isLow);
     const displaced = findDisplaced(alike, line);
     if (displaced === undefined) return false;
@@ -115,13 +115,13 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
 
   /** @returns whether a request that waited got a place */
   function grantNext(): boolean {
-    const highest = priorities.find((one) => counts[one] > 0);
+    const highest = priorities.find((one) => waiting[one].size > 0);
     const below = overtaken < turnBelow - 1 ? undefined : findNext(groups, findPlace, highest);
     const next = below ?? findNext(groups, findPlace);
     if (next === undefined) return false;
     stopWaiting(next.ticket);
     if (below !== undefined) overtaken = 0;
-    else if (priorities.some((one) => counts[one] > 0 && isLower(one, next.line.priority))) overtaken += 1;
+    else if (priorities.some((one) => waiting[one].size > 0 && isLower(one, next.line.priority))) overtaken += 1;
     run(next.line);
     onGranted(next.ticket, next.choice);
     return true;
@@ -149,14 +149,10 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     },
     /** To be called when any number of places became free in another way. */
     grant(): void {
-      while (waiting.size > 0 && grantNext());
+      while (grantNext());
     },
     /** Those that wait, by priority, and then the oldest first. */
-    waiting: (): Ticket[] =>
-      priorities.flatMap((priority) => {
-        const alike = waiting.entries().filter(([, { line }]) => line.priority === priority);
-        return alike.map(([ticket]) => ticket).toArray();
-      }),
+    waiting: (): Ticket[] => priorities.flatMap((priority) => [...waiting[priority].keys()]),
   };
 }
 

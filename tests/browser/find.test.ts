@@ -3,6 +3,7 @@ import type { Locator, Page } from "playwright-core";
 import { shared } from "../support/shared.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
+import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { startTrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
 
 /** As clients make them, and as keys may look. */
@@ -58,7 +59,16 @@ describe.skipIf(!hasBrowser)("the box", () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await box(page).waitFor({ state: "detached" });
-    await (await open(page, "127.0.0.1")).click();
+    // While a button of the mouse is down, the log answers that it has no such request.
+    const { promise: isDown, resolve: press } = Promise.withResolvers<void>();
+    await page.route("**/api/requests?*request_id*", (route) => isDown.then(() => route.continue()));
+    const answered = page.waitForResponse("**/api/requests?*request_id*");
+    await (await open(page, "127.0.0.1")).hover();
+    await page.mouse.down();
+    press();
+    await answered;
+    await waitUntilDrawn(page);
+    await page.mouse.up();
     await page.waitForURL("**/backends");
     await page.goto(`${traffic.console.program.adminUrl}/requests?backend=x`);
     await page.getByLabel("Backend", { exact: true }).focus();

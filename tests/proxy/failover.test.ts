@@ -70,6 +70,7 @@ async function run({
     report: (sign: BackendSign) => void signs.push(sign),
     expectation: undefined,
     lastTurn: undefined,
+    end() {},
     async moveOn(): Promise<boolean> {
       moving.push(tracker.record.backend);
       if (leaves) client.abort();

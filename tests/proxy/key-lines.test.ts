@@ -81,6 +81,20 @@ describe("a request over the places of its key", () => {
     expect(third.state()).toBe("running");
   });
 
+  test("of low priority leaves the place to normal ones of its key that wait, until its own time is over", async () => {
+    const [queue, limits] = [startQueue(), keyWith(1)];
+    const first = await queue.send(key, 0, limits);
+    const low = await queue.send(key, 0, limits, "low");
+    const normal = await queue.send(key, 0, limits);
+    const late = await queue.send(key, 0, limits, "low");
+    first.end();
+    await time.pass(pollMs);
+    expect([low, normal, late].map(({ state }) => state())).toEqual(["waiting", "running", "waiting"]);
+    normal.end();
+    await time.pass(pollMs);
+    expect([low, late].map(({ state }) => state())).toEqual(["running", "waiting"]);
+  });
+
   test("does not line up behind those that came under another limit", async () => {
     const [queue, limits] = [startQueue(), keyWith(1)];
     await limits.ask(true);

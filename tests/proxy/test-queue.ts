@@ -1,6 +1,7 @@
 import { noConversation } from "../../src/domain/backends.ts";
 import type { Admission, Admit } from "../../src/domain/admissions.ts";
 import type { KeyId, KeyLimits, LimitName, Subject } from "../../src/domain/keys.ts";
+import type { Priority } from "../../src/domain/limits.ts";
 import { ProxyError } from "../../src/proxy/errors.ts";
 import { endedByAdmin } from "../../src/proxy/upstream/abort-reason.ts";
 import { Wait } from "../../src/proxy/waiting.ts";
@@ -44,19 +45,20 @@ export function startTestQueue(options: TestQueueOptions) {
     hasPlaces: places !== undefined,
     admit,
     timeoutMs,
+    lowTimeoutMs: timeoutMs,
     maxInLine: maxWaiting,
     monotonic,
     hasOthers,
     stopping: stopping.signal,
     onKeyEnded: (listener) => (endKey = listener),
   });
-  async function send(keyId: KeyId, startedAt = 0, key?: KeyInDatabase): Promise<Sent> {
+  async function send(keyId: KeyId, startedAt = 0, key?: KeyInDatabase, priority?: Priority): Promise<Sent> {
     const client = new AbortController();
     let state = "waiting";
     let waitMs: number | undefined;
     const asker = { keyId, subjects: subjectsOf(key, keyId), path: "/v1/x", startedAt, client: client.signal };
-    const wait = new Wait(asker, queue);
-    (async () => wait.enter(anywhere, undefined))().then(
+    const wait = new Wait({ ...asker, priority }, queue);
+    (async () => wait.enter({ ...anywhere, priority }, undefined))().then(
       () => (state = "running"),
       (error: Error) => {
         state = error.message;

@@ -213,6 +213,16 @@ describe("a request that an administrator ends", () => {
     expect(await (await pending).json()).toMatchObject({ error: { code: "ended_by_admin" } });
   });
 
+  test("ends too while it waits for its backend again, which could not be reached", async () => {
+    using backends = startBackends({ a: "" });
+    await using patient = await startTollgate({ MODELS_FILE: backends.file, PROXY_BACKEND_WAIT: "60" });
+    backends.stop("a");
+    const pending = send(patient, patient.key, "/v1/chat/completions", "");
+    await patient.waitForLog(({ message }) => message === "Backend out");
+    await endAll(patient, patient.keyId);
+    expect(await (await pending).json()).toMatchObject({ error: { code: "ended_by_admin" } });
+  });
+
   test("breaks off if its client takes nothing", async () => {
     const { id, key } = await gate.createKey({});
     const client = await gate.postRaw(key, "flood", { ...chat, stream: true });

@@ -6,7 +6,7 @@ import { keepPreviousData, useHasUsers, useKeyNamesQuery, useTeamsQuery } from "
 import { FilterField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useBackendsQuery } from "./backend-queries.ts";
-import { findThings } from "./find-things.ts";
+import { findThings, type Found } from "./find-things.ts";
 import { shortcuts } from "./shortcuts.ts";
 import "../styles/lazy-pages.css";
 
@@ -42,14 +42,17 @@ export function FindDialog(props: { onClose: () => void }): JSX.Element {
     queryKey: ["request-id", asked()],
     queryFn: async () => (await responseBody(api.requests.get({ query: { request_id: asked(), limit: 1 } }))).requests,
   }));
-  const found = createMemo(() =>
-    findThings(text(), {
-      keys: keys.data ?? [],
-      teams: teams.data ?? [],
-      users: (asked() !== "" && users.data) || [],
-      backends: backends.data?.backends ?? [],
-      requestId: text().trim() === asked() ? requests.data?.[0]?.request_id : undefined,
-    }),
+  // What is still found stays the same object, so that its row keeps the focus and a press of the mouse.
+  const found = createMemo<Found[]>(
+    (before) =>
+      findThings(text(), {
+        keys: keys.data ?? [],
+        teams: teams.data ?? [],
+        users: (asked() !== "" && users.data) || [],
+        backends: backends.data?.backends ?? [],
+        requestId: text().trim() === asked() ? requests.data?.[0]?.request_id : undefined,
+      }).map((one) => before.find(({ href, label }) => href === one.href && label === one.label) ?? one),
+    [],
   );
   const isAsking = (): boolean => text().trim() !== asked() || users.isFetching || requests.isFetching;
   const open = (event: SubmitEvent): void => {

@@ -77,14 +77,9 @@ export function createNoticeStore(engine: Engine, clock: WallClock): NoticeStore
         const made = await db.insert(notices).values(row).onConflictDoNothing().returning({ id: notices.id });
         if (made.length === 0) return;
         const isLoud = or(isNull(states.silencedUntil), lte(states.silencedUntil, at));
+        const stands = and(isNull(states.until), isHeld(engine, clock));
         const isGone = or(isNotNull(states.until), not(isHeld(engine, clock)));
-        const came = and(
-          kindIs(notice.kind),
-          eq(states.told, 0),
-          isNull(states.until),
-          lte(states.since, began),
-          isLoud,
-        );
+        const came = and(kindIs(notice.kind), eq(states.told, 0), stands, lte(states.since, began), isLoud);
         await db
           .update(states)
           .set({ told: 2 })

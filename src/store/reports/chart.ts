@@ -1,6 +1,6 @@
 import type { Engine } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
-import { isByLabel, readLabels, usageCondition } from "./key-filter.ts";
+import { isByLabel, noLabels, readLabels, usageCondition } from "./key-filter.ts";
 import type { ChartColumns, ChartGroup, ChartRange, GroupId, SumColumns, UsageMetric } from "./contract.ts";
 import {
   type GroupColumn,
@@ -68,8 +68,8 @@ type ReadRows = (
 ) => AsyncIterable<UsageRow<GroupId | null>[]>;
 
 async function rowReader(engine: Engine, range: ChartRange): Promise<ReadRows> {
-  const labels = await readLabels(engine);
-  const changes = isByLabel(range) ? labels.changedOn.map((day) => minuteOf(startOfDayNumber(day))) : [];
+  const labels = isByLabel(range) ? await readLabels(engine) : noLabels;
+  const changes = labels.changedOn.map((day) => minuteOf(startOfDayNumber(day)));
   const options = {
     column: groupColumns[range.by ?? "key"],
     byModel: isByModel(range),

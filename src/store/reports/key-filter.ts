@@ -22,6 +22,8 @@ export interface DatedLabels {
   on: (day: number) => Labels;
 }
 
+export const noLabels: DatedLabels = { changedOn: [], on: () => new Map() };
+
 export async function readLabels({ db, tables: { keys, keyLabels } }: Engine): Promise<DatedLabels> {
   const current = await db
     .select({ keyId: keys.id, owner: keys.owner, tags: keys.tags })
