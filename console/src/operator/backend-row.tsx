@@ -3,9 +3,9 @@ import { type JSX, Show } from "solid-js";
 import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { useStatesQuery } from "../queries.ts";
 import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
-import { requestsHref } from "../requests/request-filters.ts";
 import { Button } from "../ui/controls.tsx";
 
 /** A backend in the table: its state, and the figures of its last hour. */

@@ -1,7 +1,7 @@
 import { matchesSearch } from "../lib/key-search.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import type { Key, Team, User } from "../queries.ts";
 import type { Backend } from "./backend-queries.ts";
-import { requestsHref } from "../requests/request-filters.ts";
 
 /** What the box looks through. */
 export interface Things {

@@ -8,13 +8,14 @@ import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan } from "../lib/time-range.ts";
 import { add, lastHours, valuesInSteps } from "../lib/time-steps.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { type Failures, useFailuresQuery, useLastFailuresQuery } from "./queries.ts";
 import type { LoggedRequest } from "./queries.ts";
-import { type RequestParameters, requestsHref, spanFilters } from "./request-filters.ts";
+import { type RequestParameters, spanFilters } from "./request-filters.ts";
 import { outcomeColour, outcomeLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 

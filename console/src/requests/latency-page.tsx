@@ -7,6 +7,7 @@ import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
 import { Page } from "../ui/page.tsx";
@@ -16,7 +17,7 @@ import { FailuresPanel } from "./failures-panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
 import { type Latency, useLatencyQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
-import { requestsHref, spanFilters } from "./request-filters.ts";
+import { spanFilters } from "./request-filters.ts";
 
 const metrics = [
   { value: "first_byte_ms", label: "First byte" },

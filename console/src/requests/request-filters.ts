@@ -31,11 +31,7 @@ export type RequestParameters = { [Name in RequestFilterName]?: string | undefin
 
 export const filterNames = Object.keys(requestFilters) as RequestFilterName[];
 
-/** The address of the log with filters. @param filters `open` is the request that is shown */
-export const requestsHref = (filters: RequestParameters & { open?: string }): string =>
-  `/requests?${new URLSearchParams(Object.entries(filters).flatMap(([name, value]) => (value ? [[name, value]] : []))).toString()}`;
-
-/** Those of a stretch of a chart. */
+/** The filters of a stretch of a chart. */
 export const spanFilters = ({ from, to }: TimeSpan): { since: string; until: string } => ({
   since: seoulMinute(from),
   until: seoulMinute(to),

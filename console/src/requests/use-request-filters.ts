@@ -1,5 +1,6 @@
 import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import type { Grouping, LoggedRequest, OpenedRequest } from "./queries.ts";
 import {
   filterNames as names,
@@ -8,7 +9,6 @@ import {
   requestFilterQuery,
   type RequestParameters,
   requestTimeQuery,
-  requestsHref,
 } from "./request-filters.ts";
 import { findGrouping } from "./request-groups.ts";
 

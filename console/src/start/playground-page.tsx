@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, milliseconds, threeDigits } from "../lib/format.ts";
-import { requestsHref } from "../requests/request-filters.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";

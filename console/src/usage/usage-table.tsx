@@ -4,7 +4,7 @@ import { count } from "../lib/format.ts";
 import { dayMs, parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
-import { requestsHref } from "../requests/request-filters.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
