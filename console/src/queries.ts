@@ -88,11 +88,39 @@ function keepKeys(list: Key[] | undefined, response: Key[] | undefined): Key[] {
   return (Reflect.get(shown, $PROXY) as Key[] | undefined) ?? shown;
 }
 
+export const fetchKeys = (): Promise<Key[]> => queryClient.fetchQuery({ queryKey: ["keys"], queryFn: () => getKeys() });
+
 export const useKeysQuery = (enabled: () => boolean = () => true): QueryResult<typeof getKeys> =>
   useQuery(() => ({
     enabled: enabled(),
     queryKey: ["keys"],
     queryFn: () => getKeys(),
+    refetchInterval: 15_000,
+    reconcile: keepKeys,
+  }));
+
+/** So many come at first. Hardly anybody looks at more, and all of 10,000 are 400 kB. */
+export const firstKeys = 500;
+const etags = new WeakMap<Key[], string | null>();
+
+/** What is shown already does not come again. */
+async function getFirstKeys(): Promise<Key[]> {
+  const before = queryClient.getQueryData<Key[]>(["keys", "first"]);
+  const etag = before && etags.get(before);
+  const call = api.keys.get({ query: { limit: firstKeys }, headers: etag ? { "if-none-match": etag } : {} });
+  const response = await call.then((known) => known.response).catch(() => undefined);
+  if (before !== undefined && response?.status === 304) return before;
+  const keys = await responseBody(call);
+  etags.set(keys, response?.headers.get("etag") ?? null);
+  return keys;
+}
+
+/** The keys that were made first: all, if they are fewer than `firstKeys`. */
+export const useFirstKeysQuery = (enabled: () => boolean): QueryResult<typeof getFirstKeys> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["keys", "first"],
+    queryFn: getFirstKeys,
     refetchInterval: 15_000,
     reconcile: keepKeys,
   }));
@@ -109,7 +137,8 @@ export const useKeyQuery = (keyId: () => number): QueryResult<typeof getKeys> =>
     refetchInterval: 15_000,
     reconcile: keepKeys,
     placeholderData: () => {
-      const known = queryClient.getQueryData<Key[]>(["keys"])?.find(({ id }) => id === keyId());
+      const lists = queryClient.getQueriesData<Key[]>({ queryKey: ["keys"] });
+      const known = lists.flatMap(([, keys = []]) => keys).find(({ id }) => id === keyId());
       return known && [known];
     },
   }));
@@ -195,11 +224,34 @@ interface Silence {
   why: string;
 }
 
-export function useSilence(): UseMutationResult<unknown, Error, Silence> {
+export const useSilence = () =>
+  useChange((silence: Silence) => responseBody(api.states.silence.post(silence)), {
+    failed: () => "It was not silenced",
+    refreshes: ["states"],
+  });
+
+interface ChangeOptions<Input> {
+  /** What a message says once it is done. */
+  done?: (input: Input) => string;
+  /** What it says, before the reason, if it failed. Without it, who asked for the change tells of the failure. */
+  failed?: (input: Input) => string;
+  /** The queries that it changes; by default all. */
+  refreshes?: readonly string[];
+}
+
+/** A change of what the server has. It is done once the queries have what it changed. */
+export function useChange<Input, Output>(
+  act: (input: Input) => Promise<Output>,
+  { done, failed, refreshes }: ChangeOptions<Input> = {},
+): UseMutationResult<Output, Error, Input> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: (silence: Silence): Promise<unknown> => responseBody(api.states.silence.post(silence)),
-    onError: (error) => showToast(`It was not silenced: ${error.message}`, "error"),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["states"] }),
+    mutationFn: act,
+    onSuccess: (_, input) => done && showToast(done(input)),
+    onError: (error, input) => failed && showToast(`${failed(input)}: ${error.message}`, "error"),
+    onSettled: () =>
+      Promise.all(
+        (refreshes ?? [undefined]).map((name) => queries.invalidateQueries(name ? { queryKey: [name] } : {})),
+      ),
   }));
 }

@@ -156,7 +156,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys?q=mistake");
     const { page } = visit;
     await page.getByRole("switch", { name: "by mistake is active" }).click();
-    await page.getByText("“by mistake” is off: its requests are rejected").waitFor();
+    await page.getByText("“by mistake” is off: its requests are refused").waitFor();
     expect(await statusOf(key)).toBe(401);
     const switched = page.waitForResponse((response) => response.request().method() === "PATCH");
     await page.getByRole("button", { name: "Undo" }).click();
@@ -207,7 +207,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const toggle = page.getByRole("switch", { name: "on again is active" });
     await toggle.click();
     await asked;
-    await page.getByText("“on again” is off: its requests are rejected").waitFor();
+    await page.getByText("“on again” is off: its requests are refused").waitFor();
     const switched = page.waitForResponse((response) => response.request().method() === "PATCH");
     await toggle.click();
     await switched;
@@ -275,11 +275,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Actions of doomed");
 
     await remove();
-    await dialog.getByRole("button", { name: "Deactivate instead" }).click();
+    await dialog.getByRole("button", { name: "Switch off instead" }).click();
     await page.getByRole("switch", { name: "doomed is active", checked: false }).waitFor();
 
     await remove();
-    expect(await dialog.getByRole("button", { name: "Deactivate instead" }).count()).toBe(0);
+    expect(await dialog.getByRole("button", { name: "Switch off instead" }).count()).toBe(0);
     await dialog.getByRole("button", { name: "Delete key" }).click();
     await page.getByText("“doomed” was deleted").waitFor();
     expect(await rowOf(page, "doomed").count()).toBe(0);
@@ -366,7 +366,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await notice(page);
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
-    await page.route("**/api/keys", () => {});
+    await page.route("**/api/keys*", () => {});
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("table", { name: "API keys" }).waitFor();
     await waitUntilDrawn(page);
@@ -378,12 +378,12 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys?q=still", { expectedErrors: /ERR_FAILED|Failed to load/ });
     const { page } = visit;
     await rowOf(page, "still here").waitFor();
-    await page.route("**/api/keys", (route) => route.abort());
+    await page.route("**/api/keys*", (route) => route.abort());
     await page.getByRole("button", { name: "Refresh" }).click();
     const bar = page.getByRole("alert");
     await bar.getByText(/The server does not respond\. Showing data loaded/).waitFor();
     expect(await rowOf(page, "still here").isVisible()).toBe(true);
-    await page.unroute("**/api/keys");
+    await page.unroute("**/api/keys*");
     await bar.getByRole("button", { name: "Try again" }).click();
     await bar.waitFor({ state: "detached" });
   });

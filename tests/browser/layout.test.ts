@@ -81,27 +81,30 @@ describe.skipIf(!hasBrowser)("layout", () => {
     }
   });
 
-  test.each(["/usage", "/", "/keys/1"])("%s prints in ink on white, in full, without what is pressed", async (path) => {
-    await using visit = await console.visit(path, { scheme: "dark" });
-    const { page } = visit;
-    await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
-    await waitUntilLoaded(page);
-    // A4 between its margins.
-    await page.setViewportSize({ width: 688, height: 970 });
-    await page.emulateMedia({ media: "print", colorScheme: "dark" });
-    for (const selector of ["nav", "main .button", "main [type=radio]", ".icon-button"]) {
-      const shown = page.locator(selector).filter({ visible: true });
-      expect([selector, await shown.count()]).toEqual([selector, 0]);
-    }
-    expect(await page.getByRole("heading", { level: 1 }).isVisible()).toBe(true);
-    expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toMatch(
-      /^(white|rgb\(255)/,
-    );
-    expect(
-      await page.locator("main").evaluate((main) => [main.getBoundingClientRect().left, main.clientWidth]),
-    ).toEqual([0, 688]);
-    expect(await page.evaluate(listBeyondPaper)).toEqual([]);
-  });
+  test.each(["/usage", "/", "/keys/1", "/requests/latency"])(
+    "%s prints in ink on white, in full, without what is pressed",
+    async (path) => {
+      await using visit = await console.visit(path, { scheme: "dark" });
+      const { page } = visit;
+      await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
+      await waitUntilLoaded(page);
+      // A4 between its margins.
+      await page.setViewportSize({ width: 688, height: 970 });
+      await page.emulateMedia({ media: "print", colorScheme: "dark" });
+      for (const selector of ["nav", "main .button", "main [type=radio]", ".icon-button"]) {
+        const shown = page.locator(selector).filter({ visible: true });
+        expect([selector, await shown.count()]).toEqual([selector, 0]);
+      }
+      expect(await page.getByRole("heading", { level: 1 }).isVisible()).toBe(true);
+      expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toMatch(
+        /^(white|rgb\(255)/,
+      );
+      expect(
+        await page.locator("main").evaluate((main) => [main.getBoundingClientRect().left, main.clientWidth]),
+      ).toEqual([0, 688]);
+      expect(await page.evaluate(listBeyondPaper)).toEqual([]);
+    },
+  );
 
   test("a phone shows long names of the overview in full, or with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
@@ -174,7 +177,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     const { page } = visit;
     await page.setViewportSize({ width, height: 800 });
     // As many tokens as a busy year has.
-    await page.route("**/api/keys", async (route) => {
+    await page.route("**/api/keys*", async (route) => {
       const response = await route.fetch();
       const keys: object[] = await response.json();
       const large = { total_request_count: 98_765_432, total_input_tokens: 987_654_321_098, total_output_tokens: 8e10 };
@@ -194,6 +197,18 @@ describe.skipIf(!hasBrowser)("layout", () => {
         .evaluate((element) => element.clientWidth),
     ).toBeGreaterThan(100);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+  });
+
+  test("a long name in the table of usage is cut at its end", async () => {
+    await using visit = await console.visit("/usage?range=7d");
+    await visit.page.setViewportSize({ width: 1024, height: 800 });
+    const name = visit.page.getByRole("rowheader").getByRole("button", { name: longName });
+    await name.waitFor();
+    const beyond = await name.evaluate((link) => {
+      const cell = link.closest("th")?.getBoundingClientRect();
+      return link.getBoundingClientRect().right - (cell?.right ?? 0);
+    });
+    expect(beyond).toBeLessThanOrEqual(0);
   });
 
   test("the phone's header is as high on a short page as on a long one", async () => {

@@ -120,6 +120,12 @@ describe.skipIf(!hasBrowser)("overview", () => {
       .evaluateAll((all) => all.map((one) => one.getAttribute("href")));
     expect(links).toEqual(["/keys/7", "/keys/teams/3"]);
     expect(await violations(page)).toEqual([]);
+    for (const name of ["What changed", "Near a limit", "Hot"]) {
+      await list(name).getByRole("link").first().focus();
+      await page.waitForResponse("**/api/overview");
+      await page.evaluate(() => new Promise((done) => void setTimeout(done)));
+      expect(await list(name).locator("a:focus").count()).toBe(1);
+    }
     await list("What changed").getByRole("link", { name: "key/7" }).click();
     await page.getByRole("heading", { name: "Changes", level: 1 }).waitFor();
     await page.getByRole("row", { name: /key.create/ }).waitFor();
@@ -201,6 +207,11 @@ describe.skipIf(!hasBrowser)("what is wrong", () => {
     await page.getByText("What was wrong in the last 30 days (1)").click();
     await page.getByText("PostgreSQL away, 312 counts waited, none lost").waitFor();
     expect(await violations(page)).toEqual([]);
+    // A refresh moves no focus.
+    await page.locator("li[data-kind=disk] button").focus();
+    await page.waitForResponse("**/api/states");
+    await page.evaluate(() => new Promise((done) => void setTimeout(done)));
+    expect(await page.locator("li[data-kind=disk] button:focus").count()).toBe(1);
     await page.locator("li[data-kind=disk]").getByRole("link", { name: "Handbook" }).click();
     await page.getByRole("heading", { name: "What is wrong" }).waitFor();
   });

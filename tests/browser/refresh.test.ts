@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
     const { page } = visit;
     await page.getByText("Updated just now").waitFor();
     await page.clock.setSystemTime(Date.now() - 600_000);
-    const refreshed = page.waitForResponse("**/api/keys");
+    const refreshed = page.waitForResponse("**/api/keys*");
     await page.getByRole("button", { name: "Refresh" }).click();
     await refreshed;
     await page.clock.runFor(2000);

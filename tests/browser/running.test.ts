@@ -72,18 +72,21 @@ describe.skipIf(!hasBrowser)("running now", () => {
               output_tokens: null,
               heartbeats_ms: 7_260_000,
             },
-          ],
+          ].flatMap((one) => [one, { ...one, id: "1-2", state: "prefill", prefill_tokens: 60_000, place: null }]),
         },
       }),
     );
     await page.getByText("Waiting for its turn, 3 of 12").waitFor();
+    await page.getByText("Waiting for prefill: 60,000 tokens").waitFor();
     await page.getByText("8 of 8 places, 12 waiting").waitFor();
-    await page.getByText("Only heartbeats for 2 h").waitFor();
+    await page.getByText("Only heartbeats for 2 h").first().waitFor();
     await page.getByText("end the request, and restart the backend").waitFor();
     expect(await violations(page)).toEqual([]);
-    await page.getByRole("button", { name: "End the request of a client without a key" }).click();
+    await page.getByRole("button", { name: "End the request of a client without a key" }).first().click();
     await page.getByRole("button", { name: "End request" }).click();
     await page.getByText("The request had already ended").waitFor();
+    await page.goto(`${traffic.console.program.adminUrl}/requests/running?by=key`);
+    await page.getByRole("table").locator("[data-label=Waiting]").getByText("2", { exact: true }).waitFor();
   });
 
   test("fits the narrowest phone, which shows what a request waits for in full", async () => {

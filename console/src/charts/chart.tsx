@@ -28,10 +28,9 @@ interface ChartProps {
   whole: boolean;
   /** The tooltip's rows for one step. */
   rows: (at: TimeSpan, series: readonly Series[], step: number) => TooltipRow[];
-  onZoom: (zoom: TimeSpan | undefined) => void;
-  zoomed: boolean;
-  /** Whether a sideways drag on a touch screen moves the span; by default it does. */
-  pans?: boolean;
+  onZoom?: (zoom: TimeSpan | undefined) => void;
+  /** Left out where a zoom is another page's: then a sideways drag on a touch screen does not move the span. */
+  zoomed?: boolean;
   /** Whether there is data to draw, even if it is older than what loads. */
   loaded: boolean;
   loading: boolean;
@@ -67,8 +66,7 @@ export function Chart(props: ChartProps): JSX.Element {
     span: () => props.span,
     stepAt,
     zoomed: () => props.zoomed,
-    pans: () => props.pans ?? true,
-    onZoom: (zoom) => props.onZoom(zoom),
+    onZoom: (zoom) => props.onZoom?.(zoom),
   });
 
   return (
@@ -204,7 +202,7 @@ function ChartTooltip(props: ChartProps & ChartParts): JSX.Element {
 }
 
 /** Zooms on touch screens, on which a drag does not. @param props.zoom takes the factor of the length of the span */
-function ZoomButtons(props: { zoom: (factor: number) => void; zoomed: boolean }): JSX.Element {
+function ZoomButtons(props: { zoom: (factor: number) => void; zoomed: boolean | undefined }): JSX.Element {
   return (
     // The chart would take a press on a button for one on itself.
     <div class="chart-zoom" onPointerDown={(event) => event.stopPropagation()}>

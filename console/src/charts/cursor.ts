@@ -13,8 +13,8 @@ interface CursorOptions {
   /** The step at a horizontal position in the window, pixels. */
   stepAt: (clientX: number) => number;
   hasData: () => boolean;
-  zoomed: () => boolean;
-  pans: () => boolean;
+  /** Undefined: it does not pan. */
+  zoomed: () => boolean | undefined;
   onZoom: (zoom: TimeSpan | undefined) => void;
 }
 
@@ -104,7 +104,7 @@ function createTouch(options: CursorOptions, pointAt: (step: number) => void) {
   let pressedX: number | undefined;
   const dragPx = (clientX: number): number => {
     const px = clientX - (pressedX ?? clientX);
-    return options.pans() && Math.abs(px) >= minDragPx ? px : 0;
+    return options.zoomed() !== undefined && Math.abs(px) >= minDragPx ? px : 0;
   };
   return {
     panPx,

@@ -1,5 +1,6 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
+import { Button } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { findFreeOffset } from "./gpu-hosts.ts";
@@ -15,9 +16,9 @@ export function GpuHostDialog(props: { gpus: readonly Gpu[]; onClose: () => void
       <SharedGpusNotice gpus={props.gpus} />
       <GpuAgentCommands gpus={props.gpus} onNavigate={() => props.onClose()} />
       <div class="dialog-actions">
-        <button class="button primary" type="button" onClick={() => props.onClose()}>
+        <Button tone="primary" onClick={() => props.onClose()}>
           Done
-        </button>
+        </Button>
       </div>
     </Dialog>
   );

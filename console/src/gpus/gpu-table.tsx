@@ -3,9 +3,10 @@ import { createMemo, For, type JSX, Show } from "solid-js";
 import { savedCount } from "../lib/browser-settings.ts";
 import { gibibytes, watts } from "../lib/format.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { SortableHead } from "../ui/table.tsx";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
-import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
+import { gpuColumns, type GpuSort, sortGpus } from "./gpu-sort.ts";
 import { isFull, isHot, isStale, memoryShare } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
 import { useShownAt } from "./shown-at.ts";
@@ -44,21 +45,13 @@ export function GpuTable(props: GpuTableProps): JSX.Element {
 }
 
 function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean }): JSX.Element {
-  const SortableHead = (head: { column: GpuSortColumn; label: string; number?: boolean }): JSX.Element => (
-    <th
-      scope="col"
-      classList={{ number: head.number ?? false }}
-      aria-sort={props.sort?.column === head.column ? props.sort.direction : undefined}
-    >
-      <button class="sort" type="button" onClick={() => props.onSort(nextGpuSort(props.sort, head.column))}>
-        {head.label}
-      </button>
-    </th>
+  const Sortable = (head: { column: keyof typeof gpuColumns; label: string; number?: boolean }): JSX.Element => (
+    <SortableHead {...head} columns={gpuColumns} sort={props.sort} onSort={props.onSort} />
   );
   return (
     <thead>
       <tr>
-        <SortableHead column="gpu" label="GPU" />
+        <Sortable column="gpu" label="GPU" />
         <th scope="col" class="rank-2 model">
           Model
         </th>
@@ -67,10 +60,10 @@ function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean 
             Host
           </th>
         </Show>
-        <SortableHead column="utilisation" label="Utilisation" number />
-        <SortableHead column="memory" label="Memory" number />
-        <SortableHead column="power" label="Power" number />
-        <SortableHead column="temperature" label="Temperature" number />
+        <Sortable column="utilisation" label="Utilisation" number />
+        <Sortable column="memory" label="Memory" number />
+        <Sortable column="power" label="Power" number />
+        <Sortable column="temperature" label="Temperature" number />
       </tr>
     </thead>
   );

@@ -8,15 +8,16 @@ import { createEffect, createMemo, createSignal, type JSX, Show } from "solid-js
 import { saveCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { formatSort, parseSort } from "../lib/sort.ts";
+import { Button } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { EnergyPanel } from "./energy-panel.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
-import { formatGpuSort, parseGpuSort } from "./gpu-sort.ts";
+import { gpuColumns } from "./gpu-sort.ts";
 import { type GpuSums, sumGpus } from "./gpu-state.ts";
 import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
@@ -44,10 +45,9 @@ export function GpusPage(): JSX.Element {
         { name: "Output tokens", query: energy.usage.query, fetchedAt: energy.usage.fetchedAt(), slow: true },
       ]}
       actions={
-        <button class="button" type="button" onClick={() => setAdding(true)}>
-          <Icon name="plus" />
+        <Button icon="plus" onClick={() => setAdding(true)}>
           Add a GPU host
-        </button>
+        </Button>
       }
     >
       <SectionTabs section="backends" label="Backends" />
@@ -59,8 +59,8 @@ export function GpusPage(): JSX.Element {
             <Show when={gpus.data !== undefined || !gpus.isError} fallback={<NotLoaded query={gpus} />}>
               <GpuTable
                 gpus={gpus.data}
-                sort={parseGpuSort(parameters.sort)}
-                onSort={(next) => setParameters({ sort: formatGpuSort(next) }, { replace: true })}
+                sort={parseSort(parameters.sort, gpuColumns)}
+                onSort={(next) => setParameters({ sort: formatSort(next) }, { replace: true })}
               />
             </Show>
           </section>

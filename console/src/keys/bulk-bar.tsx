@@ -1,7 +1,7 @@
 import { type Component, createEffect, createMemo, createSignal, type JSX, Show } from "solid-js";
-import { plural } from "../lib/format.ts";
+import { count, plural } from "../lib/format.ts";
 import { useHasTeams } from "../queries.ts";
-import { Icon } from "../ui/icon.tsx";
+import { Button, IconButton } from "../ui/controls.tsx";
 import { Dynamic } from "solid-js/web";
 import type { BulkAction, BulkRow, Noun } from "./key-bulk.ts";
 
@@ -39,10 +39,10 @@ export function SelectAll<Row extends { id: number }>(props: {
   selected: Selected<Row>;
 }): JSX.Element {
   const rows = () => props.rows ?? [];
-  const count = (): number => props.selected.list().length;
+  const chosen = (): number => props.selected.list().length;
   let input: HTMLInputElement | undefined;
   createEffect(() => {
-    if (input !== undefined) input.indeterminate = count() > 0 && count() < rows().length;
+    if (input !== undefined) input.indeterminate = chosen() > 0 && chosen() < rows().length;
   });
   return (
     <td class="key-select">
@@ -51,7 +51,7 @@ export function SelectAll<Row extends { id: number }>(props: {
         type="checkbox"
         aria-label={`Select all ${props.noun}s`}
         disabled={rows().length === 0}
-        checked={count() > 0 && count() === rows().length}
+        checked={chosen() > 0 && chosen() === rows().length}
         onChange={(event) => props.selected.replace(event.currentTarget.checked ? rows() : [])}
       />
     </td>
@@ -120,14 +120,9 @@ function BulkBar<Row extends BulkRow>(
   const hasTeams = useHasTeams();
   const selected = (): readonly Row[] => props.selected.list();
   const Action = (action: { question: BulkQuestion; label: string; danger?: boolean }): JSX.Element => (
-    <button
-      class="button"
-      classList={{ danger: action.danger ?? false }}
-      type="button"
-      onClick={() => props.onAsk(action.question)}
-    >
+    <Button tone={action.danger && "danger"} onClick={() => props.onAsk(action.question)}>
       {action.label}
-    </button>
+    </Button>
   );
   return (
     <section class="bulk-bar" aria-label={`Selected ${props.noun}s`}>
@@ -136,7 +131,7 @@ function BulkBar<Row extends BulkRow>(
         <Show when={selected().length < props.rows.length}>
           {" "}
           <button class="link" type="button" onClick={() => props.selected.replace(props.rows)}>
-            Select all {props.rows.length}
+            Select all {count(props.rows.length)}
           </button>
         </Show>
       </p>
@@ -150,19 +145,11 @@ function BulkBar<Row extends BulkRow>(
         <Show when={hasTeams()}>
           <Action question="team" label="Team" />
         </Show>
-        <button class="button" type="button" onClick={() => props.onExport(selected())}>
-          <Icon name="download" />
+        <Button icon="download" onClick={() => props.onExport(selected())}>
           Export
-        </button>
+        </Button>
         <Action question="delete" label="Delete" danger />
-        <button
-          class="icon-button"
-          type="button"
-          aria-label="Clear the selection"
-          onClick={() => props.selected.replace([])}
-        >
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" label="Clear the selection" onClick={() => props.selected.replace([])} />
       </div>
     </section>
   );

@@ -1,7 +1,7 @@
 import { createEffect, createSignal, type JSX, onMount, Show, untrack } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { showToast } from "../lib/toasts.ts";
-import { Choice, SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Button, Choice, InputField, SegmentedControl } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { BulkDialogProps, BulkQuestion } from "./bulk-bar.tsx";
 import { PathsField } from "./key-fields.tsx";
@@ -31,15 +31,15 @@ const words: Readonly<Record<BulkQuestion, Words>> = {
     title: "Switch off",
     button: "Switch off",
     past: "switched off",
-    effect: "Their requests are rejected from the next one on.",
-    ofUsers: "Their requests are rejected from the next one on, and what runs ends.",
+    effect: "Their requests are refused from the next one on.",
+    ofUsers: "Their requests are refused from the next one on, and what runs ends.",
   },
   delete: {
     title: "Delete",
     button: "Delete",
     past: "deleted",
     effect:
-      "Their clients are rejected from the next request on. The keys cannot be restored, and their totals are subtracted from the sums over all keys; their rows in the usage history stay.",
+      "Their clients are refused from the next request on. The keys cannot be restored, and their totals are subtracted from the sums over all keys; their rows in the usage history stay.",
     ofUsers:
       "Their limits and names for the front end’s ids are lost, and their usage stays. One that comes again is a new user.",
   },
@@ -103,9 +103,7 @@ export function BulkDialog(props: BulkDialogProps): JSX.Element {
             </p>
             <KeyFailures noun={props.noun} failures={result().failures} />
             <div class="dialog-actions">
-              <button class="button" type="button" onClick={() => props.onClose()}>
-                Close
-              </button>
+              <Button onClick={() => props.onClose()}>Close</Button>
             </div>
           </>
         )}
@@ -160,16 +158,12 @@ function Question(props: QuestionProps): JSX.Element {
           value={adds()}
           onChange={setAdds}
         />
-        <TextField label="Tags" hint={`Separated by commas. A ${props.noun} has at most 10.`}>
-          {(ids) => (
-            <input
-              {...ids}
-              required
-              autocomplete="off"
-              onInput={(event) => setTags(listOf(event.currentTarget.value) ?? [])}
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Tags"
+          hint={`Separated by commas. A ${props.noun} has at most 10.`}
+          required
+          onText={(text) => setTags(listOf(text) ?? [])}
+        />
       </Show>
       <Show when={props.question === "team"}>
         <TeamChoice onChange={(chosen) => (teamOf = chosen)} />
@@ -218,16 +212,12 @@ function TeamChoice(props: { onChange: (teamOf: TeamOf) => void }): JSX.Element 
         onChange={setFrom}
       />
       <Show when={from() === "tag"} fallback={<TeamField value={null} onChange={setTeamId} />}>
-        <TextField label="Tags that begin with" hint="Such as team: for team:ml, which names ml. Empty: the whole tag.">
-          {(ids) => (
-            <input
-              {...ids}
-              autocomplete="off"
-              value={prefix()}
-              onInput={(event) => setPrefix(event.currentTarget.value)}
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Tags that begin with"
+          hint="Such as team: for team:ml, which names ml. Empty: the whole tag."
+          value={prefix()}
+          onText={setPrefix}
+        />
         <Choice label="Create a team that is not there" value={creates()} onChange={setCreates} />
       </Show>
     </>

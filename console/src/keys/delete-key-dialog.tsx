@@ -1,7 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
-import { Choice } from "../ui/controls.tsx";
+import { Button, Choice } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 
@@ -23,33 +23,30 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       onClose={() => props.onClose()}
     >
       <p>
-        From the next request on, clients that use this key are rejected. The key cannot be restored. Its totals (
+        From the next request on, clients that use this key are refused. The key cannot be restored. Its totals (
         {plural(props.key.total_request_count, "request")}, {plural(tokens(), "token")}) are subtracted from the sums
         over all keys; its rows in the usage history stay.
       </p>
       <Show when={props.key.is_active}>
-        <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
+        <p>Switching the key off also refuses its clients, but keeps its totals.</p>
       </Show>
       <Choice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
       <div class="dialog-actions">
-        <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
+        <Button autofocus ref={cancel} onClick={() => props.onClose()}>
           Cancel
-        </button>
+        </Button>
         <Show when={props.key.is_active}>
-          <button
-            class="button"
-            type="button"
+          <Button
             onClick={() => {
               switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
               props.onClose();
             }}
           >
-            Deactivate instead
-          </button>
+            Switch off instead
+          </Button>
         </Show>
-        <button
-          class="button danger"
-          type="button"
+        <Button
+          tone="danger"
           onClick={() => {
             setDeletes(true);
             deleteKey.mutate({ key: props.key, endRunning: endRunning() });
@@ -58,7 +55,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
           }}
         >
           Delete key
-        </button>
+        </Button>
       </div>
     </Dialog>
   );

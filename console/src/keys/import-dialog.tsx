@@ -4,9 +4,8 @@ import { api, causeOf, forEachInTurn, responseBody } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { type Key, type User, useKeysQuery, useTeamsQuery } from "../queries.ts";
-import { Choice, TextField } from "../ui/controls.tsx";
+import { Button, Choice, LabelledInput, TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { type BulkReport, type Noun, teamFinder } from "./key-bulk.ts";
 import { type ImportedRow, parseImport, secretCsv } from "./key-import.ts";
 import { PathsField } from "./key-fields.tsx";
@@ -83,9 +82,9 @@ export function ImportUsersDialog(props: { keyId: number; users: readonly User[]
           <>
             <ImportHead noun="user" result={result()} />
             <div class="dialog-actions">
-              <button class="button primary" type="button" onClick={() => props.onClose()}>
+              <Button tone="primary" onClick={() => props.onClose()}>
                 Done
-              </button>
+              </Button>
             </div>
           </>
         )}
@@ -141,14 +140,13 @@ function ImportForm(props: ImportFormProps): JSX.Element {
           />
         )}
       </TextField>
-      <label class="field">
-        <span>Or a file</span>
-        <input
-          type="file"
-          accept=".csv,.txt,text/csv,text/plain"
-          onChange={(event) => void readFile(event.currentTarget.files?.[0])}
-        />
-      </label>
+      <LabelledInput
+        label="Or a file"
+        class="field"
+        type="file"
+        accept=".csv,.txt,text/csv,text/plain"
+        onChange={(event) => void readFile(event.currentTarget.files?.[0])}
+      />
       {props.children}
       <div role="status">
         <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
@@ -243,10 +241,9 @@ function ImportedKeys(props: { result: Import<Key> }): JSX.Element {
               </tbody>
             </table>
           </div>
-          <button class="button primary" type="button" onClick={save}>
-            <Icon name="download" />
+          <Button icon="download" tone="primary" onClick={save}>
             Download CSV
-          </button>
+          </Button>
         </Show>
         <SecretActions several onDone={closeNewKeyDialog} />
       </Show>

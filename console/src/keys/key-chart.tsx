@@ -1,6 +1,8 @@
 import { useNavigate } from "@solidjs/router";
 import { createMemo, createSignal, type JSX } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
+import type { Series } from "../charts/shapes.ts";
+import type { TooltipRow } from "../charts/tooltip.tsx";
 import { compact, count } from "../lib/format.ts";
 import { dayMs, floorToStep, hourMs, minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
@@ -74,12 +76,8 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
         series={series}
         format={compact}
         whole
-        rows={(_, drawn, step) =>
-          drawn.map(({ label, colour, values }) => ({ label, colour, value: count(values[step] || 0) }))
-        }
+        rows={rowsOf}
         onZoom={openUsage}
-        zoomed={false}
-        pans={false}
         loaded={usage.data !== undefined && input.data !== undefined}
         loading={usage.isPending || usage.isPlaceholderData}
         failure={<NotLoaded query={usage} />}
@@ -88,6 +86,9 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
     </Panel>
   );
 }
+
+const rowsOf = (_: TimeSpan, drawn: readonly Series[], step: number): TooltipRow[] =>
+  drawn.map(({ label, colour, values }) => ({ label, colour, value: count(values[step] || 0) }));
 
 export const shownDays = 30 as const;
 
@@ -124,12 +125,7 @@ export function DailyTokens(props: DailyTokensProps): JSX.Element {
       series={series}
       format={compact}
       whole
-      rows={(_, drawn, step) =>
-        drawn.map(({ label, colour, values }) => ({ label, colour, value: count(values[step] || 0) }))
-      }
-      onZoom={() => {}}
-      zoomed={false}
-      pans={false}
+      rows={rowsOf}
       loaded={props.loaded}
       loading={!props.loaded}
       empty={

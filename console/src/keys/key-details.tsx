@@ -3,7 +3,8 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Key, type Team, useTeamsQuery } from "../queries.ts";
-import { EmptyState, Panel } from "../ui/panel.tsx";
+import { Button } from "../ui/controls.tsx";
+import { EmptyState, Fact, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { scopes, usersFromLabel } from "./key-fields.tsx";
 import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
@@ -14,9 +15,9 @@ import { UsedLimits } from "./used-limits.tsx";
 export function KeyDetails(props: { key: Key }): JSX.Element {
   const [editing, setEditing] = createSignal(false);
   const Edit = (edit: { label: string }): JSX.Element => (
-    <button class="button" type="button" aria-label={edit.label} onClick={() => setEditing(true)}>
+    <Button aria-label={edit.label} onClick={() => setEditing(true)}>
       Edit
-    </button>
+    </Button>
   );
   return (
     <div class="key-details">
@@ -52,12 +53,6 @@ const allPaths = "All; keys share vector stores, threads and the like, where a b
 function Facts(props: { key: Key }): JSX.Element {
   const teams = useTeamsQuery();
   const teamOf = (id: number): Team | undefined => teams.data?.find((team) => team.id === id);
-  const Fact = (fact: { name: string; children: JSX.Element }): JSX.Element => (
-    <div>
-      <dt>{fact.name}</dt>
-      <dd>{fact.children}</dd>
-    </div>
-  );
   return (
     <dl class="facts">
       <Fact name="Created">{dateTimeLabel(Date.parse(props.key.created_at))}</Fact>

@@ -2,8 +2,8 @@ import { createMemo, createSignal, For, type JSX, Show, untrack } from "solid-js
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
-import { useModelNamesQuery } from "../start/queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { useServedModelsQuery } from "../start/queries.ts";
+import { Button, InputField, LabelledSelect } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields, NoteFields, NotifyField } from "./limit-fields.tsx";
@@ -70,17 +70,13 @@ export function KeyFieldInputs(props: KeyFieldsProps): JSX.Element {
       <ModelsField {...props} />
       <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
       <ExpiryField {...props} />
-      <TextField label="Owner" hint="The person or team that is responsible for the key.">
-        {(ids) => (
-          <input
-            {...ids}
-            autocomplete="off"
-            maxlength="240"
-            value={props.key?.owner ?? ""}
-            onInput={(event) => props.onChange({ owner: event.currentTarget.value.trim() || null })}
-          />
-        )}
-      </TextField>
+      <InputField
+        label="Owner"
+        hint="The person or team that is responsible for the key."
+        maxlength="240"
+        value={props.key?.owner ?? ""}
+        onText={(text) => props.onChange({ owner: text.trim() || null })}
+      />
       <NoteFields of={props.key} noteHint="Up to 1,000 characters. The filter finds it." onChange={props.onChange} />
     </>
   );
@@ -94,22 +90,13 @@ export const scopes = [
 ] as const;
 
 const ScopeField = (props: KeyFieldsProps): JSX.Element => (
-  <label class="field">
-    <span>May be used for</span>
-    <select
-      onChange={(event) =>
-        props.onChange({ scope: scopes.find(({ value }) => value === event.currentTarget.value)?.value ?? "all" })
-      }
-    >
-      <For each={scopes}>
-        {({ value, label }) => (
-          <option value={value} selected={value === (props.key?.scope ?? "all")}>
-            {label}
-          </option>
-        )}
-      </For>
-    </select>
-  </label>
+  <LabelledSelect
+    label="May be used for"
+    class="field"
+    options={scopes}
+    value={props.key?.scope ?? "all"}
+    onChange={(scope) => props.onChange({ scope })}
+  />
 );
 
 /** More would be a wall; they can be typed. */
@@ -117,7 +104,7 @@ const offeredModels = 12;
 
 /** Picked from what backends serve, or typed. */
 export function ModelsField(props: KeyFieldsProps): JSX.Element {
-  const served = useModelNamesQuery();
+  const served = useServedModelsQuery();
   const [text, setText] = createSignal(untrack(() => props.key?.allowed_models?.join(", ") ?? ""));
   const names = (): readonly string[] => listOf(text()) ?? [];
   const change = (changed: string): void => {
@@ -131,17 +118,13 @@ export function ModelsField(props: KeyFieldsProps): JSX.Element {
   const unknown = (): string[] => names().filter((name) => !isServed(name));
   return (
     <>
-      <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
-        {(ids) => (
-          <input
-            {...ids}
-            autocomplete="off"
-            spellcheck={false}
-            value={text()}
-            onInput={(event) => change(event.currentTarget.value)}
-          />
-        )}
-      </TextField>
+      <InputField
+        label="Allowed models"
+        hint="Names or prefixes such as qwen*, separated by commas. Empty: all."
+        spellcheck={false}
+        value={text()}
+        onText={change}
+      />
       <Show when={unknown().length > 0}>
         <p class="hint" role="status">
           No backend serves {unknown().join(", ")} now.
@@ -150,9 +133,9 @@ export function ModelsField(props: KeyFieldsProps): JSX.Element {
       <div class="tags" role="group" aria-label="Models that are served">
         <For each={served.data?.slice(0, offeredModels)}>
           {(name) => (
-            <button class="button" type="button" aria-pressed={names().includes(name)} onClick={() => toggle(name)}>
+            <Button aria-pressed={names().includes(name)} onClick={() => toggle(name)}>
               {name}
-            </button>
+            </Button>
           )}
         </For>
       </div>
@@ -164,17 +147,13 @@ export const PathsField = (props: {
   value: readonly string[] | null;
   onChange: (changed: Pick<KeyFields, "allowed_paths">) => void;
 }): JSX.Element => (
-  <TextField label="Allowed paths" hint="Such as /v1/chat/*, /v1/models, separated by commas. Empty: all.">
-    {(ids) => (
-      <input
-        {...ids}
-        autocomplete="off"
-        spellcheck={false}
-        value={props.value?.join(", ") ?? ""}
-        onInput={(event) => props.onChange({ allowed_paths: listOf(event.currentTarget.value) })}
-      />
-    )}
-  </TextField>
+  <InputField
+    label="Allowed paths"
+    hint="Such as /v1/chat/*, /v1/models, separated by commas. Empty: all."
+    spellcheck={false}
+    value={props.value?.join(", ") ?? ""}
+    onText={(text) => props.onChange({ allowed_paths: listOf(text) })}
+  />
 );
 
 function ExpiryField(props: KeyFieldsProps): JSX.Element {
@@ -184,16 +163,13 @@ function ExpiryField(props: KeyFieldsProps): JSX.Element {
     props.onChange({ expires_at: at === undefined ? null : new Date(at).toISOString() });
   };
   return (
-    <TextField label="Expires" hint={`In ${zoneName(now())}. Empty: never.`}>
-      {(ids) => (
-        <input
-          {...ids}
-          type="datetime-local"
-          value={fieldTime(before())}
-          onInput={(event) => change(event.currentTarget.value)}
-        />
-      )}
-    </TextField>
+    <InputField
+      label="Expires"
+      hint={`In ${zoneName(now())}. Empty: never.`}
+      type="datetime-local"
+      value={fieldTime(before())}
+      onText={change}
+    />
   );
 }
 
@@ -205,25 +181,19 @@ export const usersFromLabel = (from: string): string => usersFromLabels[from] ??
 
 /** Who tells the users of a key apart. Other ways than these are the API's. */
 function UsersField(props: { value: string | null; onChange: (from: string | null) => void }): JSX.Element {
-  const offered = (): string[] => [
-    ...new Set([...Object.keys(usersFromLabels), ...(props.value ? [props.value] : [])]),
-  ];
+  const offered = (): Set<string> =>
+    new Set([...Object.keys(usersFromLabels), ...(props.value === null ? [] : [props.value])]);
   return (
-    <label class="field">
-      <span>Users come from</span>
-      <select onChange={({ currentTarget }) => props.onChange(currentTarget.value || null)}>
-        <option value="" selected={props.value === null}>
-          Nowhere: all are one
-        </option>
-        <For each={offered()}>
-          {(from) => (
-            <option value={from} selected={from === props.value}>
-              {usersFromLabel(from)}
-            </option>
-          )}
-        </For>
-      </select>
-    </label>
+    <LabelledSelect
+      label="Users come from"
+      class="field"
+      options={[
+        { value: "", label: "Nowhere: all are one" },
+        ...Array.from(offered(), (from) => ({ value: from, label: usersFromLabel(from) })),
+      ]}
+      value={props.value ?? ""}
+      onChange={(from) => props.onChange(from || null)}
+    />
   );
 }
 

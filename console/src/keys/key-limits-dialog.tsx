@@ -1,6 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { type KeyFields, useChangeKey } from "./key-mutations.ts";
@@ -54,9 +55,9 @@ export function KeyLimitsDialog(props: { key: Key; onClose: () => void }): JSX.E
             <OpenWebUiLines secret={saved()} />
             <FirstUser keyId={props.key.id} />
             <div class="dialog-actions">
-              <button class="button primary" type="button" onClick={() => props.onClose()}>
+              <Button tone="primary" onClick={() => props.onClose()}>
                 Done
-              </button>
+              </Button>
             </div>
           </>
         )}

@@ -1,4 +1,5 @@
 import { csvOf } from "../lib/csv.ts";
+import { parseSort, type Sort } from "../lib/sort.ts";
 import type { Key, Team, User } from "../queries.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
@@ -10,8 +11,7 @@ export function isUsable(
   return isActive && (at === null || Date.parse(at) > now);
 }
 
-/** The sortable columns of the key table, and the direction of the first click. */
-const firstDirections = {
+export const keyColumns = {
   name: "ascending",
   created: "descending",
   used: "descending",
@@ -20,17 +20,16 @@ const firstDirections = {
   output: "descending",
 } as const;
 
-export type KeySortColumn = keyof typeof firstDirections;
-type Direction = "ascending" | "descending";
+type Column = keyof typeof keyColumns;
+export type KeySort = Sort<Column>;
 
-export interface KeySort {
-  column: KeySortColumn;
-  direction: Direction;
-}
+/** Anything unknown sorts by creation. */
+export const parseKeySort = (text: string | undefined): KeySort =>
+  parseSort(text, keyColumns) ?? { column: "created", direction: "ascending" };
 
 const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
+const compare: Record<Column, (a: Key, b: Key) => number> = {
   name: (a, b) => byName.compare(a.name, b.name),
   // The timestamps share one format and zone, so they sort as text; a key never used sorts before all of them.
   created: (a, b) => (a.created_at < b.created_at ? -1 : a.created_at === b.created_at ? 0 : 1),
@@ -43,23 +42,6 @@ const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
 export function sortKeys(keys: readonly Key[], { column, direction }: KeySort): Key[] {
   const sign = direction === "ascending" ? 1 : -1;
   return keys.toSorted((a, b) => sign * compare[column](a, b) || a.id - b.id);
-}
-
-/** @param text `used` for ascending, `-used` for descending; anything unknown sorts by creation */
-export function parseKeySort(text: string | undefined): KeySort {
-  const column = text?.replace(/^-/, "") ?? "";
-  if (text === undefined || !Object.hasOwn(firstDirections, column))
-    return { column: "created", direction: "ascending" };
-  return { column: column as KeySortColumn, direction: text.startsWith("-") ? "descending" : "ascending" };
-}
-
-export const formatKeySort = ({ column, direction }: KeySort): string =>
-  direction === "descending" ? `-${column}` : column;
-
-/** The sort after a click on a column header. */
-export function nextKeySort(current: KeySort, column: KeySortColumn): KeySort {
-  if (current.column !== column) return { column, direction: firstDirections[column] };
-  return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };
 }
 
 const csvColumns = [

@@ -8,7 +8,7 @@ import {
 import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
-import type { Key } from "../queries.ts";
+import { type Key, useChange } from "../queries.ts";
 import type { LimitName } from "../../../src/domain/limits.ts";
 import type { Limits } from "./limit-fields.tsx";
 
@@ -63,7 +63,7 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
       if (isActive || !isLatest(change)) return;
       if (endRunning === undefined) void askAboutRunning(key, () => isLatest(change));
       const undo = (): void => mutation.mutate({ key, isActive: true });
-      showToast(`“${key.name}” is off: its requests are rejected`, "info", undo);
+      showToast(`“${key.name}” is off: its requests are refused`, "info", undo);
     },
     // The list does not have the switches that wait yet, and would undo them on the screen.
     onSettled: () =>
@@ -75,13 +75,10 @@ export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
 }
 
 /** Renames a key. The table shows the new name once the server has accepted it. */
-export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: string }> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ key, name }: { key: Key; name: string }) => responseBody(api.keys({ id: key.id }).patch({ name })),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
-  }));
-}
+export const useRenameKey = () =>
+  useChange(({ key, name }: { key: Key; name: string }) => responseBody(api.keys({ id: key.id }).patch({ name })), {
+    refreshes: ["keys"],
+  });
 
 /** What POST and PATCH take besides the name and the state; null clears a field. */
 export type KeyFields = Partial<
@@ -107,42 +104,34 @@ export type KeyFields = Partial<
   users_secret?: string | null;
 };
 
+/** Teams count their keys. */
+const keysAndTeams = ["keys", "teams"];
+
 /** With the teams, which count their keys. */
 export const refresh = (queries: QueryClient, noun: "key" | "user"): Promise<unknown> =>
   Promise.all([[`${noun}s`], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
 
 /** Changes a key's limits and notes. The table shows them once the server has accepted them. */
-export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
-      responseBody(api.keys({ id: key.id }).patch(fields)),
-    onSuccess: () => refresh(queries, "key"),
-  }));
-}
+export const useChangeKey = () =>
+  useChange(
+    ({ key, fields }: { key: Key; fields: KeyFields }) => responseBody(api.keys({ id: key.id }).patch(fields)),
+    { refreshes: keysAndTeams },
+  );
 
 type NewKey = KeyFields & { name: string; key?: string };
 
 /** @returns the key with its secret */
 export const createKey = (key: NewKey): Promise<Key> => responseBody(api.keys.post(key));
 
-export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: createKey,
-    onSuccess: () => refresh(queries, "key"),
-  }));
-}
+export const useCreateKey = () => useChange(createKey, { refreshes: keysAndTeams });
 
 /** Replaces a key's secret; the old one is accepted for some minutes more. */
-export function useRotateKey(): UseMutationResult<Key, Error, { key: Key; graceMinutes: number }> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ key, graceMinutes }: { key: Key; graceMinutes: number }) =>
+export const useRotateKey = () =>
+  useChange(
+    ({ key, graceMinutes }: { key: Key; graceMinutes: number }): Promise<Key> =>
       responseBody(api.keys({ id: key.id }).rotate.post({ grace_minutes: graceMinutes })),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
-  }));
-}
+    { refreshes: ["keys"] },
+  );
 
 interface KeyDeletion {
   key: Key;

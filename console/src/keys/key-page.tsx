@@ -7,9 +7,8 @@ import { type Key, useKeyQuery } from "../queries.ts";
 import { FailuresPanel } from "../requests/failures-panel.tsx";
 import { quantileOf } from "../requests/latency-bands.ts";
 import { useKeyRequestsQuery } from "../requests/queries.ts";
-import { ToggleSwitch } from "../ui/controls.tsx";
+import { Button, ToggleSwitch } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
@@ -86,19 +85,16 @@ function KeyActions(props: { key: Key }): JSX.Element {
         on={props.key.is_active}
         onChange={(isActive) => switchKey.mutate({ key: props.key, isActive })}
       />
-      <button class="button" type="button" disabled={renaming()} onClick={() => setRenaming(true)}>
+      <Button disabled={renaming()} onClick={() => setRenaming(true)}>
         Rename
-      </button>
-      <button class="button" type="button" onClick={() => openRotationForm(props.key)}>
-        New secret
-      </button>
+      </Button>
+      <Button onClick={() => openRotationForm(props.key)}>New secret</Button>
       <A class="button" href={`/requests?key=${props.key.id}`}>
         Requests
       </A>
-      <button class="button" type="button" onClick={() => setDeleting(true)}>
-        <Icon name="trash" />
+      <Button icon="trash" onClick={() => setDeleting(true)}>
         Delete
-      </button>
+      </Button>
       <Show when={deleting()}>
         <DeleteKeyDialog key={props.key} onDelete={() => navigate("/keys")} onClose={() => setDeleting(false)} />
       </Show>

@@ -6,7 +6,7 @@ import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type QueryResult, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, InputField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
@@ -107,23 +107,13 @@ export function KeyPolicyPanel(): JSX.Element {
       actions={
         <>
           <Show when={canSignIn()}>
-            <button
-              class="button"
-              type="button"
-              disabled={policy.data === undefined}
-              onClick={() => setEditing("member")}
-            >
+            <Button disabled={policy.data === undefined} onClick={() => setEditing("member")}>
               Keys that people make
-            </button>
+            </Button>
           </Show>
-          <button
-            class="button"
-            type="button"
-            disabled={policy.data === undefined}
-            onClick={() => setEditing("defaults")}
-          >
+          <Button disabled={policy.data === undefined} onClick={() => setEditing("defaults")}>
             Edit
-          </button>
+          </Button>
         </>
       }
     >
@@ -159,18 +149,15 @@ const NumberField = (props: {
   value: number | null;
   onChange: (value: number | null) => void;
 }): JSX.Element => (
-  <TextField label={props.label} hint={props.hint}>
-    {(ids) => (
-      <input
-        {...ids}
-        type="number"
-        min="1"
-        max={props.max}
-        value={props.value ?? ""}
-        onInput={({ currentTarget: { value } }) => props.onChange(value === "" ? null : Number(value))}
-      />
-    )}
-  </TextField>
+  <InputField
+    label={props.label}
+    hint={props.hint}
+    type="number"
+    min="1"
+    max={props.max}
+    value={props.value ?? ""}
+    onText={(text) => props.onChange(text === "" ? null : Number(text))}
+  />
 );
 
 interface PolicyDialogProps {

@@ -6,8 +6,7 @@ import { compact, count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
 import type { Key } from "../queries.ts";
-import { ToggleSwitch } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { IconButton, ToggleSwitch } from "../ui/controls.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SelectCell, type Selected } from "./bulk-bar.tsx";
@@ -161,24 +160,14 @@ export function RenameField(props: { key: Key; onDone: () => void }): JSX.Elemen
           if (event.key === "Escape") props.onDone();
         }}
       />
-      <button
-        class="icon-button"
+      <IconButton
+        icon="check"
+        label="Save the name"
         type="submit"
-        aria-label="Save the name"
         title="Save (Enter)"
         disabled={renameKey.isPending}
-      >
-        <Icon name="check" />
-      </button>
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Keep the old name"
-        title="Cancel (Escape)"
-        onClick={() => props.onDone()}
-      >
-        <Icon name="close" />
-      </button>
+      />
+      <IconButton icon="close" label="Keep the old name" title="Cancel (Escape)" onClick={() => props.onDone()} />
       <p class="form-error" id={problemId} role="alert">
         <Show when={renameKey.error}>{(error) => <>Not renamed: {causeOf(error())}.</>}</Show>
       </p>

@@ -1,4 +1,5 @@
 import { type JSX, onMount } from "solid-js";
+import { Button } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { newKeyDialog, setNewKeyDialog } from "./new-key.ts";
@@ -33,9 +34,9 @@ export function SecretActions(props: { several?: boolean; onDone: () => void }):
   const isSaved = (): boolean => newKeyDialog() === "saved";
   return (
     <div class="dialog-actions">
-      <button class="button" classList={{ primary: isSaved() }} type="button" onClick={() => props.onDone()}>
+      <Button tone={isSaved() && "primary"} onClick={() => props.onDone()}>
         {isSaved() ? "Done" : `I have saved ${props.several === true ? "them" : "it"}`}
-      </button>
+      </Button>
     </div>
   );
 }

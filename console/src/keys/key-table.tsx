@@ -1,20 +1,23 @@
 import type { UseQueryResult } from "@tanstack/solid-query";
-import { For, type JSX, Show } from "solid-js";
+import { For, type JSX, Show, untrack } from "solid-js";
 import type { Key } from "../queries.ts";
-import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
+import { createInfiniteScroll, MoreRows, type PagedList } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { SortableHead } from "../ui/table.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
 import type { UsageBuckets } from "../usage/usage-buckets.ts";
 import { allUsage } from "../usage/usage-filters.ts";
 import { SelectAll, type Selected } from "./bulk-bar.tsx";
 import { KeyRow } from "./key-row.tsx";
-import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
+import { keyColumns, type KeySort } from "./key-list.ts";
 
 interface KeyTableProps {
   /** Undefined while they load. */
   keys: Key[] | undefined;
   /** The filter and the sort, as text. */
   choice: string;
+  /** Whether there are more, which have to come first. */
+  paged: PagedList;
   sort: KeySort;
   onSort: (next: KeySort) => void;
   selected: Selected<Key>;
@@ -43,7 +46,10 @@ export const useKeySparksQuery = (enabled: () => boolean): UseQueryResult<UsageB
 const sparkOf = (buckets: UsageBuckets | undefined, { id }: Key): Float64Array | undefined => buckets?.series.get(id);
 
 export function KeyTable(props: KeyTableProps): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.keys ?? [], { choice: () => props.choice });
+  const scroll = createInfiniteScroll(() => props.keys ?? [], {
+    choice: () => props.choice,
+    paged: untrack(() => props.paged),
+  });
   return (
     <>
       <div class="table-scroll">
@@ -73,44 +79,38 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
 }
 
 function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "selected">): JSX.Element {
-  const SortableHead = (head: {
-    column: KeySortColumn;
+  const Sortable = (head: {
+    column: keyof typeof keyColumns;
     label: string;
     unit?: string;
     number?: boolean;
     rank?: string;
   }): JSX.Element => (
-    <th
-      scope="col"
-      class={head.rank}
-      classList={{ [`key-${head.column}`]: true, number: head.number ?? false }}
-      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
-    >
-      <button class="sort" type="button" onClick={() => props.onSort(nextKeySort(props.sort, head.column))}>
-        {head.label}
-        <Show when={head.unit}>
-          <span class="visually-hidden">{head.unit}</span>
-        </Show>
-      </button>
-    </th>
+    <SortableHead
+      {...head}
+      class={`key-${head.column} ${head.rank ?? ""}`}
+      columns={keyColumns}
+      sort={props.sort}
+      onSort={props.onSort}
+    />
   );
   return (
     <thead>
       <tr>
         <SelectAll noun="key" rows={props.keys} selected={props.selected} />
-        <SortableHead column="name" label="Name" />
+        <Sortable column="name" label="Name" />
         <th scope="col" class="key-text">
           Key
         </th>
         <th scope="col">Active</th>
-        <SortableHead column="created" label="Created" rank="rank-3" />
-        <SortableHead column="used" label="Last used" />
+        <Sortable column="created" label="Created" rank="rank-3" />
+        <Sortable column="used" label="Last used" />
         <th scope="col" class="key-spark rank-2">
           24 h
         </th>
-        <SortableHead column="requests" label="Requests" number />
-        <SortableHead column="input" label="Input" unit="tokens" number />
-        <SortableHead column="output" label="Output" unit="tokens" number />
+        <Sortable column="requests" label="Requests" number />
+        <Sortable column="input" label="Input" unit="tokens" number />
+        <Sortable column="output" label="Output" unit="tokens" number />
         <th scope="col">
           <span class="visually-hidden">Actions</span>
         </th>

@@ -5,13 +5,12 @@
 // It keeps true: a secret that cannot be shown again stays until the user closes it; neither Back nor a logout in
 // another tab takes it away. Filters and sort are part of the URL. The key that a holder enters stays in memory.
 
-import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch, untrack } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { type Key, useHasTeams, useKeysQuery } from "../queries.ts";
-import { CsvButton, FilterField, SegmentedControl } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { fetchKeys, firstKeys, type Key, useFirstKeysQuery, useHasTeams, useKeysQuery } from "../queries.ts";
+import { Button, CsvButton, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
@@ -56,9 +55,10 @@ const limitOptions = [
  */
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useUrlParameters<"new">();
-  const keys = useKeysQuery();
+  const filters = useKeyFilters();
+  const { keys, hasMore, needAll } = useKeyList(filters);
   const hasTeams = useHasTeams();
-  const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
+  const sparks = useKeySparksQuery(() => (keys().data?.length ?? 0) > 0);
   const [deleting, setDeleting] = createSignal<Key>();
   const [limiting, setLimiting] = createSignal<Key>();
   createEffect(() => {
@@ -76,18 +76,15 @@ export function KeysPage(): JSX.Element {
       title="API keys"
       help="keys-and-limits"
       sources={[
-        { name: "API keys", query: keys },
+        { name: "API keys", query: keys() },
         { name: "Tokens of the last 24 hours", query: sparks, slow: true },
       ]}
       actions={
         <>
-          <button class="button" type="button" onClick={openImportForm}>
-            Import
-          </button>
-          <button class="button primary" type="button" title="New key (n)" onClick={openNewKeyForm}>
-            <Icon name="plus" />
+          <Button onClick={openImportForm}>Import</Button>
+          <Button icon="plus" tone="primary" title="New key (n)" onClick={openNewKeyForm}>
             New key
-          </button>
+          </Button>
         </>
       }
     >
@@ -95,14 +92,24 @@ export function KeysPage(): JSX.Element {
         <SectionTabs section="keys" label="API keys" />
       </Show>
       <Switch
-        fallback={<FilteredKeys keys={keys.data} sparks={sparks.data} onLimits={setLimiting} onDelete={setDeleting} />}
+        fallback={
+          <FilteredKeys
+            keys={keys().data}
+            hasMore={hasMore()}
+            onNeedAll={needAll}
+            filters={filters}
+            sparks={sparks.data}
+            onLimits={setLimiting}
+            onDelete={setDeleting}
+          />
+        }
       >
-        <Match when={keys.data?.length === 0}>
+        <Match when={keys().data?.length === 0}>
           <NoKeys onCreate={openNewKeyForm} />
         </Match>
-        <Match when={keys.data === undefined && keys.isError}>
+        <Match when={keys().data === undefined && keys().isError}>
           <section class="panel" aria-label="API keys">
-            <NotLoaded query={keys} />
+            <NotLoaded query={keys()} />
           </section>
         </Match>
       </Switch>
@@ -117,31 +124,55 @@ export function KeysPage(): JSX.Element {
   );
 }
 
+/** The first keys, until something needs all: a filter, a sort, or the end of the list. */
+function useKeyList(filters: KeyFilters) {
+  const [isNeeded, setNeeded] = createSignal(false);
+  const [isPart, setPart] = createSignal(false);
+  const chooses = (): boolean => filters.isFiltered() || filters.isSorted() || createdKey() !== undefined;
+  const needsAll = createMemo<boolean>((before) => before || (isPart() && (isNeeded() || chooses())), false);
+  const first = useFirstKeysQuery(() => !needsAll());
+  createEffect(() => first.data?.length === firstKeys && setPart(true));
+  const all = useKeysQuery(needsAll);
+  return {
+    /** What is on the screen stays until all are there, unless others are chosen. */
+    keys: () => (needsAll() && (all.data !== undefined || chooses()) ? all : first),
+    hasMore: () => isPart() && !(needsAll() && all.data !== undefined),
+    needAll: () => setNeeded(true),
+  };
+}
+
 /** @param props the keys and their tokens are undefined while they load */
 function FilteredKeys(props: {
   keys: Key[] | undefined;
+  hasMore: boolean;
+  onNeedAll: () => void;
+  filters: KeyFilters;
   sparks: UsageBuckets | undefined;
   onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }): JSX.Element {
-  const filters = useKeyFilters();
+  const { filters } = untrack(() => props);
   const matching = createMemo(() => {
     const sorted = props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort());
     return sorted?.toSorted((a, b) => Number(b.id === createdKey()) - Number(a.id === createdKey()));
   });
   const selected = useSelected(() => matching() ?? []);
+  // Those of whom one wants all.
+  createEffect(() => selected.list().length > 0 && props.onNeedAll());
   return (
     <div class="keys-with-selection">
       <Toolbar
         filters={filters}
         keyCount={props.keys?.length}
-        hasLimits={props.keys?.some((key) => usedLimits(key).length > 0) ?? false}
+        hasMore={props.hasMore}
+        hasLimits={props.hasMore || (props.keys?.some((key) => usedLimits(key).length > 0) ?? false)}
         matching={matching()}
       />
       <section class="panel" aria-label="API keys">
         <Show when={matching()?.length !== 0} fallback={<NoMatch onClear={filters.clear} />}>
           <KeyTable
             keys={matching()}
+            paged={{ hasMore: () => props.hasMore, loadMore: () => props.onNeedAll() }}
             choice={JSON.stringify([filters.search(), filters.state(), filters.keySort()])}
             sort={filters.keySort()}
             onSort={filters.setKeySort}
@@ -167,6 +198,7 @@ function FilteredKeys(props: {
 function Toolbar(props: {
   filters: KeyFilters;
   keyCount: number | undefined;
+  hasMore: boolean;
   hasLimits: boolean;
   matching: Key[] | undefined;
 }): JSX.Element {
@@ -185,30 +217,31 @@ function Toolbar(props: {
         value={props.filters.state()}
         onChange={(state) => props.filters.setState(state)}
       />
-      <p class="toolbar-note" role="status">
-        <Show when={props.keyCount}>
-          {(keyCount) => (
-            <>
-              {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
-              {plural(keyCount(), "key")}
-            </>
-          )}
-        </Show>
-      </p>
-      <CsvButton
-        disabled={(props.matching?.length ?? 0) === 0}
-        fileName="api-keys.csv"
-        text={() => keyCsv(props.matching ?? [])}
-      />
+      <div class="actions">
+        <p class="toolbar-note" role="status">
+          <Show when={props.keyCount}>
+            {(keyCount) => (
+              <>
+                {props.filters.isFiltered() ? `${props.matching?.length} of ` : ""}
+                {props.hasMore ? "The first " : ""}
+                {plural(keyCount(), "key")}
+              </>
+            )}
+          </Show>
+        </p>
+        <CsvButton
+          disabled={(props.matching?.length ?? 0) === 0}
+          fileName="api-keys.csv"
+          text={() => (props.hasMore ? fetchKeys().then(keyCsv) : keyCsv(props.matching ?? []))}
+        />
+      </div>
     </div>
   );
 }
 
 const NoMatch = (props: { onClear: () => void }): JSX.Element => (
   <EmptyState title="No matching keys">
-    <button class="button" type="button" onClick={() => props.onClear()}>
-      Clear filter
-    </button>
+    <Button onClick={() => props.onClear()}>Clear filter</Button>
   </EmptyState>
 );
 
@@ -220,10 +253,9 @@ function NoKeys(props: { onCreate: () => void }): JSX.Element {
           Clients need a key to reach the backend through Tollgate. Create one for each application or person to see
           their usage separately.
         </p>
-        <button class="button primary" type="button" onClick={() => props.onCreate()}>
-          <Icon name="plus" />
+        <Button icon="plus" tone="primary" onClick={() => props.onCreate()}>
           Create the first key
-        </button>
+        </Button>
       </EmptyState>
     </section>
   );

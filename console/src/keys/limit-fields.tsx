@@ -1,6 +1,6 @@
 import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { count } from "../lib/format.ts";
-import { Choice, TextField } from "../ui/controls.tsx";
+import { Choice, InputField, LabelledSelect, TextField } from "../ui/controls.tsx";
 import { limitKinds, type LimitName, limitNames, priorities, type Priority } from "../../../src/domain/limits.ts";
 import { calendarLimits, limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 
@@ -58,23 +58,13 @@ const PriorityField = (props: {
   value: Priority | null;
   onChange: (priority: Priority | null) => void;
 }): JSX.Element => (
-  <label class="field">
-    <span>Where requests wait</span>
-    <select
-      onChange={({ currentTarget: { value } }) => {
-        const chosen = priorities.find((one) => one === value) ?? null;
-        props.onChange(chosen === "normal" ? null : chosen);
-      }}
-    >
-      <For each={priorities}>
-        {(one) => (
-          <option value={one} selected={one === (props.value ?? "normal")}>
-            {priorityLabels[one]}
-          </option>
-        )}
-      </For>
-    </select>
-  </label>
+  <LabelledSelect
+    label="Where requests wait"
+    class="field"
+    options={priorities.map((value) => ({ value, label: priorityLabels[value] }))}
+    value={props.value ?? "normal"}
+    onChange={(chosen) => props.onChange(chosen === "normal" ? null : chosen)}
+  />
 );
 
 const priorityLabels: Readonly<Record<Priority, string>> = {
@@ -135,19 +125,15 @@ function AmountField(props: {
     if (limit !== undefined) props.onChange(limit);
   };
   return (
-    <TextField label={props.label} hint={hint()}>
-      {(ids) => (
-        <input
-          {...ids}
-          autocomplete="off"
-          spellcheck={false}
-          value={stored()}
-          onInput={(event) => change(event.currentTarget)}
-          // The browser cannot show what is wrong with a field that is folded away.
-          onInvalid={(event) => event.currentTarget.closest("details")?.setAttribute("open", "")}
-        />
-      )}
-    </TextField>
+    <InputField
+      label={props.label}
+      hint={hint()}
+      spellcheck={false}
+      value={stored()}
+      onInput={(event) => change(event.currentTarget)}
+      // The browser cannot show what is wrong with a field that is folded away.
+      onInvalid={(event) => event.currentTarget.closest("details")?.setAttribute("open", "")}
+    />
   );
 }
 
@@ -185,15 +171,11 @@ export const NoteFields = (props: {
         />
       )}
     </TextField>
-    <TextField label="Tags" hint="Up to 10, separated by commas.">
-      {(ids) => (
-        <input
-          {...ids}
-          autocomplete="off"
-          value={props.of?.tags?.join(", ") ?? ""}
-          onInput={(event) => props.onChange({ tags: listOf(event.currentTarget.value) })}
-        />
-      )}
-    </TextField>
+    <InputField
+      label="Tags"
+      hint="Up to 10, separated by commas."
+      value={props.of?.tags?.join(", ") ?? ""}
+      onText={(text) => props.onChange({ tags: listOf(text) })}
+    />
   </>
 );

@@ -1,14 +1,12 @@
 import { A } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, createSignal, type JSX, Show } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
 import { type RunningRequest, useRunningQuery } from "../requests/queries.ts";
-import { CsvButton, ToggleSwitch } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
-import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
+import { Button, CsvButton, IconButton, ToggleSwitch } from "../ui/controls.tsx";
 import { EmptyState, NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
+import { actions, NumberCell, numbers, Table } from "../ui/table.tsx";
 import { type CostRow, rangeOf, useCostsQuery } from "../usage/report-queries.ts";
 import { BulkDialog } from "./bulk-dialog.tsx";
 import { ImportUsersDialog } from "./import-dialog.tsx";
@@ -94,51 +92,28 @@ export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX
   const runningOf = (id: number): number => running.data?.requests.filter((one) => isOf(one, id)).length ?? 0;
   return (
     <Panel title={props.title} hint="Most tokens today first" query={props.query} actions={props.actions}>
-      <Switch>
-        <Match when={props.members === undefined && props.query.isError}>
-          <NotLoaded query={props.query} />
-        </Match>
-        <Match when={props.members?.length === 0}>{props.empty}</Match>
-        <Match when={true}>
-          <div class="table-scroll">
-            <table class="cards-on-phone">
-              <caption class="visually-hidden">{props.title}</caption>
-              <thead>
-                <tr>
-                  <Show when={props.selected}>
-                    {(selected) => <SelectAll noun={props.by} rows={props.members} selected={selected()} />}
-                  </Show>
-                  <th scope="col">Name</th>
-                  <th scope="col">Active</th>
-                  <th scope="col">Last used</th>
-                  <NumberHeads labels={["Running now", "Requests today", "Input", "Output"]} />
-                  <Show when={props.onLimits}>
-                    <th scope="col">
-                      <span class="visually-hidden">Actions</span>
-                    </th>
-                  </Show>
-                </tr>
-              </thead>
-              <tbody>
-                <Show when={sorted()} fallback={<SkeletonRows columns={7} rows={4} />}>
-                  {(list) => (
-                    <For each={list()}>
-                      {(member) => (
-                        <MemberRow
-                          {...props}
-                          member={member}
-                          running={runningOf(member.id)}
-                          today={usageOf().get(member.id)}
-                        />
-                      )}
-                    </For>
-                  )}
-                </Show>
-              </tbody>
-            </table>
-          </div>
-        </Match>
-      </Switch>
+      <Table
+        caption={props.title}
+        firstHead={
+          <Show when={props.selected}>
+            {(selected) => <SelectAll noun={props.by} rows={props.members} selected={selected()} />}
+          </Show>
+        }
+        heads={[
+          "Name",
+          "Active",
+          "Last used",
+          ...numbers("Running now", "Requests today", "Input", "Output"),
+          props.onLimits !== undefined && actions,
+        ]}
+        query={props.query}
+        rows={sorted()}
+        empty={props.empty}
+      >
+        {(member) => (
+          <MemberRow {...props} member={member} running={runningOf(member.id)} today={usageOf().get(member.id)} />
+        )}
+      </Table>
     </Panel>
   );
 }
@@ -176,16 +151,13 @@ function MemberRow<M extends Member>(
       <Show when={props.onLimits}>
         {(onLimits) => (
           <td class="row-actions">
-            <button
-              class="icon-button"
-              classList={{ near: isNearLimit(props.member) }}
-              type="button"
-              aria-label={`Limits of ${props.member.name}`}
+            <IconButton
+              icon="limits"
+              label={`Limits of ${props.member.name}`}
+              tone={isNearLimit(props.member) && "near"}
               title={isNearLimit(props.member) ? "Limits: nearly used up" : "Limits"}
               onClick={() => onLimits()(props.member)}
-            >
-              <Icon name="limits" />
-            </button>
+            />
           </td>
         )}
       </Show>
@@ -207,11 +179,7 @@ export function UsersPanel(props: { keyId: number; isShared: boolean } | { teamI
   const Actions = (): JSX.Element => (
     <>
       <Show when={"keyId" in props && !props.isShared && props.keyId}>
-        {(id) => (
-          <button class="button" type="button" onClick={() => setImportsTo(id())}>
-            Import
-          </button>
-        )}
+        {(id) => <Button onClick={() => setImportsTo(id())}>Import</Button>}
       </Show>
       <CsvButton disabled={all().length === 0} fileName="users.csv" text={() => csv(all())} />
     </>

@@ -1,6 +1,6 @@
 import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import type { Key } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { InputField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { FailedDialog, lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
@@ -100,16 +100,24 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
 
   return (
     <form onSubmit={submit}>
-      <TextField label="Name" hint="The application or person that uses the key. You can rename it later.">
-        {(ids) => (
-          <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. billing service" />
-        )}
-      </TextField>
+      <InputField
+        label="Name"
+        hint="The application or person that uses the key. You can rename it later."
+        ref={name}
+        required
+        maxlength="240"
+        placeholder="e.g. billing service"
+      />
       <details>
         <summary>Use an existing key</summary>
-        <TextField label="Key" hint="Up to 512 visible ASCII characters. If empty, a random key is generated.">
-          {(ids) => <input {...ids} ref={key} class="mono" autocomplete="off" spellcheck={false} maxlength="512" />}
-        </TextField>
+        <InputField
+          label="Key"
+          hint="Up to 512 visible ASCII characters. If empty, a random key is generated."
+          ref={key}
+          class="mono"
+          spellcheck={false}
+          maxlength="512"
+        />
       </details>
       <details class="more-fields">
         <summary>Limits and details</summary>

@@ -9,6 +9,7 @@ import { changeLabel, resultLabel, resultTone } from "../requests/request-format
 import { CopyButton } from "../ui/copy-button.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
+import { numbers, Table } from "../ui/table.tsx";
 
 /** A key as it was entered. It stays in memory: queries are named by the attempt. */
 export interface EnteredKey {
@@ -64,33 +65,21 @@ export const OwnActivityPanels = (props: { activity: OwnActivity }): JSX.Element
         .
       </p>
     </Show>
-    <Show
-      when={props.activity.requests.length > 0}
-      fallback={<EmptyState title="This key has no requests in the log" />}
+    <Table
+      caption="Last requests, newest first"
+      heads={[
+        "Ended",
+        "Request id",
+        "Result",
+        "Model",
+        "Client",
+        ...numbers(...Object.values(counterLabels), "Duration"),
+      ]}
+      rows={props.activity.requests}
+      empty={<EmptyState title="This key has no requests in the log" />}
     >
-      <div class="table-scroll">
-        <table class="cards-on-phone">
-          <caption class="visually-hidden">Last requests, newest first</caption>
-          <thead>
-            <tr>
-              <For each={["Ended", "Request id", "Result", "Model", "Client"]}>
-                {(label) => <th scope="col">{label}</th>}
-              </For>
-              <For each={[...Object.values(counterLabels), "Duration"]}>
-                {(label) => (
-                  <th scope="col" class="number">
-                    {label}
-                  </th>
-                )}
-              </For>
-            </tr>
-          </thead>
-          <tbody>
-            <For each={props.activity.requests}>{(request) => <OwnRequestRow request={request} />}</For>
-          </tbody>
-        </table>
-      </div>
-    </Show>
+      {(request) => <OwnRequestRow request={request} />}
+    </Table>
   </Panel>
 );
 

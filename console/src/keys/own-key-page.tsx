@@ -8,6 +8,7 @@ import { mayHaveSession, session } from "../lib/session.ts";
 import { resumeSession } from "../operator/session-of-cookie.ts";
 import { OwnKeysPage } from "./own-keys-page.tsx";
 import { QuickStart } from "../start/quick-start.tsx";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { DailyTokens } from "./key-chart.tsx";
@@ -87,10 +88,7 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
     <form class="panel" onSubmit={submit} aria-labelledby="own-key-title">
       <Logo />
       <h1 id="own-key-title">Your API key</h1>
-      <label class="field">
-        <span>API key</span>
-        <input ref={input} type="password" autocomplete="off" spellcheck={false} required />
-      </label>
+      <LabelledInput label="API key" class="field" ref={input} type="password" spellcheck={false} required />
       <Show when={props.error}>
         {(error) => (
           <p class="form-error" role="alert">
@@ -98,9 +96,9 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
           </p>
         )}
       </Show>
-      <button class="button primary" type="submit" disabled={props.busy}>
+      <Button tone="primary" type="submit" disabled={props.busy}>
         Show my limits and usage
-      </button>
+      </Button>
       <p class="hint">The key stays in this tab’s memory and is not stored.</p>
     </form>
   );
@@ -120,9 +118,7 @@ function OwnKeyPanels(props: {
           <bdi>{props.own.name}</bdi>
         </h1>
         <div class="actions">
-          <button class="button" type="button" onClick={() => props.onLeave()}>
-            Use another key
-          </button>
+          <Button onClick={() => props.onLeave()}>Use another key</Button>
         </div>
       </header>
       <Show when={props.error}>

@@ -1,5 +1,6 @@
 import { createSignal, type JSX, Show } from "solid-js";
 import type { Key } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useRotateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
@@ -46,15 +47,15 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
               )}
             </Show>
             <div class="dialog-actions">
-              <button class="button" type="button" autofocus disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
+              <Button autofocus disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
                 Cancel
-              </button>
-              <button class="button" type="button" disabled={rotateKey.isPending} onClick={() => rotate(false)}>
+              </Button>
+              <Button disabled={rotateKey.isPending} onClick={() => rotate(false)}>
                 It is planned
-              </button>
-              <button class="button danger" type="button" disabled={rotateKey.isPending} onClick={() => rotate(true)}>
+              </Button>
+              <Button tone="danger" disabled={rotateKey.isPending} onClick={() => rotate(true)}>
                 It leaked
-              </button>
+              </Button>
             </div>
           </>
         }

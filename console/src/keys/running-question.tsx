@@ -1,5 +1,6 @@
 import { type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { closeRunningQuestion, runningQuestion, useSwitchKey } from "./key-mutations.ts";
 
@@ -20,19 +21,18 @@ export const RunningQuestion = (): JSX.Element => (
             If they end now, their clients get an error, and what was seen of them is counted.
           </p>
           <div class="dialog-actions">
-            <button class="button" type="button" ref={keep} onClick={closeRunningQuestion}>
+            <Button ref={keep} onClick={closeRunningQuestion}>
               Let them finish
-            </button>
-            <button
-              class="button danger"
-              type="button"
+            </Button>
+            <Button
+              tone="danger"
               onClick={() => {
                 switchKey.mutate({ key, isActive: false, endRunning: true });
                 closeRunningQuestion();
               }}
             >
               End them now
-            </button>
+            </Button>
           </div>
         </Dialog>
       );

@@ -1,11 +1,11 @@
 import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
-import { createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { Portal } from "solid-js/web";
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { useChange, type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
+import { InputField, LabelledSelect } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
@@ -18,22 +18,16 @@ type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "p
 };
 
 /** Creates a team, or changes one. The list has it once the mutation has succeeded. */
-function useSaveTeam(): UseMutationResult<
-  Team,
-  Error,
-  { team: Team | undefined; name: string; fields: SubjectFields }
-> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ team, name, fields }) =>
+const useSaveTeam = () =>
+  useChange(
+    ({ team, name, fields }: { team: Team | undefined; name: string; fields: SubjectFields }): Promise<Team> =>
       responseBody(
         team === undefined
           ? api.teams.post({ name, ...fields })
           : api.teams({ id: team.id }).patch({ name, ...fields }),
       ),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["teams"] }),
-  }));
-}
+    { refreshes: ["teams"] },
+  );
 
 interface UserChange {
   user: User;
@@ -57,15 +51,11 @@ export function useChangeUser(): UseMutationResult<User, Error, UserChange> {
 }
 
 /** Deletes a team; its keys stay. */
-export function useDeleteTeam(): UseMutationResult<unknown, Error, Team> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ id }: Team) => responseBody(api.teams({ id }).delete()),
-    onError: (error, { name }) => showToast(`“${name}” was not deleted: ${error.message}`, "error"),
-    onSuccess: (_, { name }) => showToast(`“${name}” was deleted`),
-    onSettled: () => queries.invalidateQueries(),
-  }));
-}
+export const useDeleteTeam = () =>
+  useChange(({ id }: Team) => responseBody(api.teams({ id }).delete()), {
+    done: ({ name }) => `“${name}” was deleted`,
+    failed: ({ name }) => `“${name}” was not deleted`,
+  });
 
 /** @param props.team undefined: a new one */
 export function TeamDialog(props: { team?: Team; onSaved?: (team: Team) => void; onClose: () => void }): JSX.Element {
@@ -140,19 +130,15 @@ function SubjectDialog(props: SubjectDialogProps): JSX.Element {
   return (
     <Dialog title={props.title} onClose={() => props.onClose()}>
       <form onSubmit={submit}>
-        <TextField label="Name" hint={props.nameHint}>
-          {(ids) => (
-            <input
-              {...ids}
-              ref={name}
-              required
-              maxlength="240"
-              autocomplete="off"
-              value={props.of?.name ?? ""}
-              placeholder="e.g. research"
-            />
-          )}
-        </TextField>
+        <InputField
+          label="Name"
+          hint={props.nameHint}
+          ref={name}
+          required
+          maxlength="240"
+          value={props.of?.name ?? ""}
+          placeholder="e.g. research"
+        />
         <LimitFields
           of={props.of}
           onChange={change}
@@ -178,29 +164,20 @@ export function TeamField(props: { value: number | null; onChange: (id: number |
     setChosen({ id });
     props.onChange(id);
   };
-  const change = (select: HTMLSelectElement): void => {
-    if (select.value !== "new") return choose(select.value === "" ? null : Number(select.value));
-    select.value = String(teamId() ?? "");
-    setCreates(true);
-  };
   return (
     <>
-      <label class="field">
-        <span>Team</span>
-        <select onChange={(event) => change(event.currentTarget)}>
-          <option value="" selected={teamId() === null}>
-            None
-          </option>
-          <For each={teams.data}>
-            {(team) => (
-              <option value={team.id} selected={team.id === teamId()}>
-                {team.name}
-              </option>
-            )}
-          </For>
-          <option value="new">New team…</option>
-        </select>
-      </label>
+      <LabelledSelect
+        label="Team"
+        class="field"
+        options={[
+          { value: "", label: "None" },
+          ...(teams.data ?? []).map(({ id, name }) => ({ value: String(id), label: name })),
+          { value: "new", label: "New team…" },
+        ]}
+        // While a team is made, it is the one before.
+        value={creates() ? "new" : String(teamId() ?? "")}
+        onChange={(value) => (value === "new" ? setCreates(true) : choose(value === "" ? null : Number(value)))}
+      />
       <Show when={creates()}>
         {/* A form cannot be within another one. */}
         <Portal>

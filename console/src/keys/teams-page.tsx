@@ -1,16 +1,15 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, createSignal, type JSX, Show } from "solid-js";
 import { compact, count, plural } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
-import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
+import { Button } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { EmptyState, Fact, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberCell, numbers, Table } from "../ui/table.tsx";
 import { rangeOf, useCostsQuery } from "../usage/report-queries.ts";
 import { UsageOf } from "../usage/usage-of.tsx";
 import { DailyTokens, shownDays } from "./key-chart.tsx";
@@ -29,10 +28,9 @@ export function TeamsPage(): JSX.Element {
   const teams = useTeamsQuery(refreshMs);
   const [creates, setCreates] = createSignal(false);
   const NewTeam = (): JSX.Element => (
-    <button class="button primary" type="button" onClick={() => setCreates(true)}>
-      <Icon name="plus" />
+    <Button icon="plus" tone="primary" onClick={() => setCreates(true)}>
       New team
-    </button>
+    </Button>
   );
   return (
     <Page
@@ -43,17 +41,20 @@ export function TeamsPage(): JSX.Element {
     >
       <SectionTabs section="keys" label="API keys" />
       <section class="panel" aria-label="Teams">
-        <Switch fallback={<TeamTable teams={teams.data} />}>
-          <Match when={teams.data === undefined && teams.isError}>
-            <NotLoaded query={teams} />
-          </Match>
-          <Match when={teams.data?.length === 0}>
+        <Table
+          caption="Teams"
+          heads={["Name", "Limit with the least left", ...numbers("Used", "Keys", "Refused today")]}
+          query={teams}
+          rows={teams.data}
+          empty={
             <EmptyState title="No teams yet">
               <p>The limits of a team hold for all of its keys together, beside those of each key.</p>
               <NewTeam />
             </EmptyState>
-          </Match>
-        </Switch>
+          }
+        >
+          {(team) => <TeamRow team={team} />}
+        </Table>
       </section>
       <Show when={creates()}>
         <TeamDialog onClose={() => setCreates(false)} />
@@ -61,27 +62,6 @@ export function TeamsPage(): JSX.Element {
     </Page>
   );
 }
-
-/** @param props.teams undefined while they load */
-const TeamTable = (props: { teams: Team[] | undefined }): JSX.Element => (
-  <div class="table-scroll">
-    <table class="cards-on-phone">
-      <caption class="visually-hidden">Teams</caption>
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Limit with the least left</th>
-          <NumberHeads labels={["Used", "Keys", "Refused today"]} />
-        </tr>
-      </thead>
-      <tbody>
-        <Show when={props.teams} fallback={<SkeletonRows columns={5} rows={4} />}>
-          <For each={props.teams}>{(team) => <TeamRow team={team} />}</For>
-        </Show>
-      </tbody>
-    </table>
-  </div>
-);
 
 function TeamRow(props: { team: Team }): JSX.Element {
   const tightest = () => usedLimits(props.team).toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0];
@@ -175,10 +155,9 @@ function TeamActions(props: { team: Team }): JSX.Element {
       <A class="button" href={`/requests?team=${props.team.id}`}>
         Requests
       </A>
-      <button class="button" type="button" onClick={() => setDeleting(true)}>
-        <Icon name="trash" />
+      <Button icon="trash" onClick={() => setDeleting(true)}>
         Delete
-      </button>
+      </Button>
       <Show when={deleting()}>
         <ConfirmDialog
           title={`Delete “${props.team.name}”?`}
@@ -206,9 +185,9 @@ function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
         title="Limits"
         hint="What all of its keys use now"
         actions={
-          <button class="button" type="button" aria-label="Edit the team" onClick={() => props.onEdit()}>
+          <Button aria-label="Edit the team" onClick={() => props.onEdit()}>
             Edit
-          </button>
+          </Button>
         }
       >
         <Show when={usedLimits(props.team).length > 0} fallback={<EmptyState title="This team has no limits" />}>
@@ -222,18 +201,9 @@ function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
       </Panel>
       <Panel title="Details">
         <dl class="facts">
-          <div>
-            <dt>Created</dt>
-            <dd>{dateTimeLabel(Date.parse(props.team.created_at))}</dd>
-          </div>
-          <div>
-            <dt>Tags</dt>
-            <dd>{props.team.tags.join(", ") || "–"}</dd>
-          </div>
-          <div>
-            <dt>Note</dt>
-            <dd>{props.team.note ?? "–"}</dd>
-          </div>
+          <Fact name="Created">{dateTimeLabel(Date.parse(props.team.created_at))}</Fact>
+          <Fact name="Tags">{props.team.tags.join(", ") || "–"}</Fact>
+          <Fact name="Note">{props.team.note ?? "–"}</Fact>
         </dl>
       </Panel>
     </div>

@@ -2,9 +2,10 @@ import { createMemo } from "solid-js";
 import { matchesSearch } from "../lib/key-search.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { formatSort } from "../lib/sort.ts";
 import type { Key } from "../queries.ts";
 import { isAtLimit, isNearLimit } from "./key-limits.ts";
-import { formatKeySort, isUsable, type KeySort, parseKeySort } from "./key-list.ts";
+import { isUsable, type KeySort, parseKeySort } from "./key-list.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "at-limit", "refused"] as const;
 type KeyState = (typeof states)[number];
@@ -30,6 +31,8 @@ export interface KeyFilters {
   keySort: () => KeySort;
   matches: (key: Key) => boolean;
   isFiltered: () => boolean;
+  /** Whether by another than the usual. */
+  isSorted: () => boolean;
   setSearch: (search: string) => void;
   setState: (state: KeyState) => void;
   setKeySort: (sort: KeySort) => void;
@@ -47,10 +50,11 @@ export function useKeyFilters(): KeyFilters {
     state,
     keySort,
     matches: (key) => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
+    isSorted: () => parameters.sort !== undefined,
     isFiltered: () => search().trim() !== "" || state() !== "all",
     setSearch: (text) => replace({ q: text }),
     setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),
-    setKeySort: (next) => replace({ sort: formatKeySort(next) }),
+    setKeySort: (next) => replace({ sort: formatSort(next) }),
     clear: () => replace({ q: undefined, state: undefined }),
   };
 }

@@ -1,18 +1,19 @@
-import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createSignal, type JSX, Match, Show, Switch } from "solid-js";
 import { causeOf } from "../client.ts";
 import { session } from "../lib/session.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useSettingsQuery } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, InputField } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import { SkeletonList } from "../ui/skeleton.tsx";
 import { clientName } from "./client-name.ts";
 import { type ConsoleSession, useChangePassword, useEndSession, useSessionsQuery } from "./queries.ts";
 import { TokensPanel } from "./tokens-panel.tsx";
 import "../styles/lazy-pages.css";
+import { actions, Table } from "../ui/table.tsx";
 
 /** The password, the sessions that it has opened, and the tokens of programs. */
 export function AccountPage(): JSX.Element {
@@ -72,32 +73,39 @@ function PasswordForm(): JSX.Element {
     <form class="panel-body narrow" ref={form} onSubmit={submit}>
       {/* For password managers. */}
       <input type="text" autocomplete="username" value={session()?.username ?? ""} readonly hidden />
-      <TextField label="Current password" hint="A stolen session cannot change the password.">
-        {(ids) => <input {...ids} ref={current} type="password" required autocomplete="current-password" />}
-      </TextField>
-      <TextField label="New password" hint={`At least ${minLength} characters.`}>
-        {(ids) => (
-          <input
-            {...ids}
-            ref={next}
-            type="password"
-            required
-            minlength={minLength}
-            maxlength="512"
-            autocomplete="new-password"
-          />
-        )}
-      </TextField>
-      <TextField label="New password, again" hint="All other sessions end when the password changes.">
-        {(ids) => <input {...ids} ref={repeated} type="password" required autocomplete="new-password" />}
-      </TextField>
+      <InputField
+        label="Current password"
+        hint="A stolen session cannot change the password."
+        ref={current}
+        type="password"
+        required
+        autocomplete="current-password"
+      />
+      <InputField
+        label="New password"
+        hint={`At least ${minLength} characters.`}
+        ref={next}
+        type="password"
+        required
+        minlength={minLength}
+        maxlength="512"
+        autocomplete="new-password"
+      />
+      <InputField
+        label="New password, again"
+        hint="All other sessions end when the password changes."
+        ref={repeated}
+        type="password"
+        required
+        autocomplete="new-password"
+      />
       <div role="alert">
         <Show when={problem()}>{(text) => <p class="form-error">{text()}.</p>}</Show>
       </div>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={change.isPending}>
+        <Button tone="primary" type="submit" disabled={change.isPending}>
           Change password
-        </button>
+        </Button>
       </div>
     </form>
   );
@@ -112,47 +120,24 @@ export function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; q
       title="Sessions"
       hint="Where this console is logged in"
       actions={
-        <button
-          class="button"
-          type="button"
-          disabled={others() === 0 || endSession.isPending}
-          onClick={() => endSession.mutate(undefined)}
-        >
+        <Button disabled={others() === 0 || endSession.isPending} onClick={() => endSession.mutate(undefined)}>
           End all others
-        </button>
+        </Button>
       }
     >
-      <Switch fallback={<SessionsTable sessions={props.sessions} onEnd={(id) => endSession.mutate(id)} />}>
-        <Match when={props.sessions === undefined && props.query.isError}>
-          <NotLoaded query={props.query} />
-        </Match>
-      </Switch>
+      <Table
+        caption="Sessions"
+        class="sessions"
+        heads={["Client", "Address", "Created", "Last seen", actions]}
+        query={props.query}
+        rows={props.sessions}
+        skeleton={2}
+      >
+        {(one) => <SessionRow session={one} onEnd={() => endSession.mutate(one.id)} />}
+      </Table>
     </Panel>
   );
 }
-
-const SessionsTable = (props: { sessions: ConsoleSession[] | undefined; onEnd: (id: string) => void }): JSX.Element => (
-  <div class="table-scroll">
-    <table class="cards-on-phone sessions">
-      <caption class="visually-hidden">Sessions</caption>
-      <thead>
-        <tr>
-          <For each={["Client", "Address", "Created", "Last seen"]}>{(label) => <th scope="col">{label}</th>}</For>
-          <th scope="col">
-            <span class="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        <Show when={props.sessions} fallback={<SkeletonRows columns={5} rows={2} />}>
-          {(sessions) => (
-            <For each={sessions()}>{(one) => <SessionRow session={one} onEnd={() => props.onEnd(one.id)} />}</For>
-          )}
-        </Show>
-      </tbody>
-    </table>
-  </div>
-);
 
 function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.Element {
   return (
@@ -179,14 +164,12 @@ function SessionRow(props: { session: ConsoleSession; onEnd: () => void }): JSX.
       </td>
       <td class="row-actions">
         <Show when={!props.session.is_current} fallback={<span class="faint">This session</span>}>
-          <button
-            class="button"
-            type="button"
+          <Button
             aria-label={`End the session of ${clientName(props.session.client ?? "an unknown client")}`}
             onClick={() => props.onEnd()}
           >
             End
-          </button>
+          </Button>
         </Show>
       </td>
     </tr>

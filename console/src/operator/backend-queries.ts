@@ -1,7 +1,6 @@
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { useQuery } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
-import { showToast } from "../lib/toasts.ts";
-import type { QueryResult } from "../queries.ts";
+import { type QueryResult, useChange } from "../queries.ts";
 
 const getBackends = () => responseBody(api.backends.get());
 export type Backends = Awaited<ReturnType<typeof getBackends>>;
@@ -15,17 +14,13 @@ interface Drain {
   draining: boolean;
 }
 
-export function useDrain(): UseMutationResult<unknown, Error, Drain> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ name, draining }: Drain): Promise<unknown> =>
-      responseBody(api.backends({ name }).patch({ draining })),
-    onSuccess: (_, { name, draining }) =>
-      showToast(draining ? `${name} is taken out: it gets no new requests` : `${name} gets requests again`),
-    onError: (error, { name }) => showToast(`${name} was not changed: ${error.message}`, "error"),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["backends"] }),
-  }));
-}
+export const useDrain = () =>
+  useChange(({ name, draining }: Drain) => responseBody(api.backends({ name }).patch({ draining })), {
+    done: ({ name, draining }) =>
+      draining ? `${name} is taken out: it gets no new requests` : `${name} gets requests again`,
+    failed: ({ name }) => `${name} was not changed`,
+    refreshes: ["backends"],
+  });
 
 const getReconciliation = () => responseBody(api.reconciliation.get({ query: { days: 30 } }));
 export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;

@@ -4,8 +4,10 @@ import { Sparkline } from "../charts/sparkline.tsx";
 import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { useStatesQuery } from "../queries.ts";
 import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
+import { Button } from "../ui/controls.tsx";
 
 /** A backend in the table: its state, and the figures of its last hour. */
 export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.Element {
@@ -14,9 +16,7 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
   return (
     <tr>
       <th scope="row" class="backend-name">
-        <A href={`/requests?${new URLSearchParams({ backend: props.backend.name }).toString()}`}>
-          {props.backend.name}
-        </A>
+        <A href={requestsHref({ backend: props.backend.name })}>{props.backend.name}</A>
         <Show when={props.backend.spill}>
           {" "}
           <span class="badge" title="Used only while the others of a model are full or out">
@@ -67,15 +67,13 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
         <Under text={before(props.backend)} />
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
+        <Button
           aria-label={`${isDraining() ? "Put back" : "Take out"} ${props.backend.name}`}
           disabled={drain.isPending}
           onClick={() => (isDraining() ? drain.mutate({ name: props.backend.name, draining: false }) : props.onAsk())}
         >
           {isDraining() ? "Put back" : "Take out"}
-        </button>
+        </Button>
       </td>
     </tr>
   );

@@ -1,14 +1,11 @@
-import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createSignal, type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { BackendRow } from "./backend-row.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
-import { NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/number-columns.tsx";
 import {
   type Backend,
   type Backends,
@@ -20,6 +17,7 @@ import {
 } from "./backend-queries.ts";
 import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 import "../styles/lazy-pages.css";
+import { actions, numbers, Table } from "../ui/table.tsx";
 
 /** Where requests go: which backends are in, and how each of them does. */
 export function BackendsPage(): JSX.Element {
@@ -30,11 +28,21 @@ export function BackendsPage(): JSX.Element {
       <SectionTabs section="backends" label="Backends" />
       <Show when={backends.data}>{(data) => <OtherFiles backends={data()} />}</Show>
       <section class="panel" aria-label="Backends">
-        <Switch fallback={<BackendTable backends={backends.data?.backends} onAsk={setAsked} />}>
-          <Match when={backends.data === undefined && backends.isError}>
-            <NotLoaded query={backends} />
-          </Match>
-        </Switch>
+        <Table
+          caption="Backends, in the order of the file"
+          class="backends"
+          heads={[
+            "Backend",
+            "State",
+            ...numbers("In flight", "Requests", "First byte", "Output", "From cache"),
+            actions,
+          ]}
+          query={backends}
+          rows={backends.data?.backends}
+          skeleton={3}
+        >
+          {(backend) => <BackendRow backend={backend} onAsk={() => setAsked(backend)} />}
+        </Table>
         <Show when={backends.data}>{(data) => <TableFoot backends={data()} />}</Show>
       </section>
       <ReconciliationPanel />
@@ -67,36 +75,6 @@ const TableFoot = (props: { backends: Backends }): JSX.Element => (
     </Show>
   </p>
 );
-
-/** @param props.backends undefined while they load */
-function BackendTable(props: { backends: Backend[] | undefined; onAsk: (backend: Backend) => void }): JSX.Element {
-  return (
-    <div class="table-scroll">
-      <table class="cards-on-phone backends">
-        <caption class="visually-hidden">Backends, in the order of the file</caption>
-        <thead>
-          <tr>
-            <th scope="col">Backend</th>
-            <th scope="col">State</th>
-            <NumberHeads labels={["In flight", "Requests", "First byte", "Output", "From cache"]} />
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <Show when={props.backends} fallback={<SkeletonRows columns={8} rows={3} />}>
-            {(backends) => (
-              <For each={backends()}>
-                {(backend) => <BackendRow backend={backend} onAsk={() => props.onAsk(backend)} />}
-              </For>
-            )}
-          </Show>
-        </tbody>
-      </table>
-    </div>
-  );
-}
 
 /** Says what becomes of the requests. */
 function DrainDialog(props: { backend: Backend; all: readonly Backend[]; onClose: () => void }): JSX.Element {

@@ -1,16 +1,17 @@
-import { createMemo, createUniqueId, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, createUniqueId, For, type JSX, Show } from "solid-js";
 import { count } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { Button } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Page } from "../ui/page.tsx";
-import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { EmptyState } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
 import { changedMembers } from "./changed-members.ts";
 import { type AuditFilter, type RecordedChange, useChangesQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
+import { Table } from "../ui/table.tsx";
 
 const filterNames = ["actor", "action", "target"] as const;
 type FilterName = (typeof filterNames)[number];
@@ -65,19 +66,24 @@ export function ChangesPage(): JSX.Element {
         </div>
       </div>
       <section class="panel" aria-label="Changes">
-        <Switch fallback={<ChangesTable rows={rows() && scroll.shown()} onFilter={set} />}>
-          <Match when={rows() === undefined && changes.isError}>
-            <NotLoaded query={changes} />
-          </Match>
-          <Match when={rows()?.length === 0}>
+        <Table
+          caption="Changes, latest first"
+          class="changes"
+          heads={["Time", "Who", "Action", "Target", "Before → after"]}
+          query={changes}
+          rows={rows() && scroll.shown()}
+          skeleton={10}
+          empty={
             <NoChanges
               isFiltered={Object.keys(filter()).length > 0}
               onClear={() =>
                 setParameters(Object.fromEntries(filterNames.map((name) => [name, undefined])), { replace: true })
               }
             />
-          </Match>
-        </Switch>
+          }
+        >
+          {(row) => <ChangeRow row={row} onFilter={set} />}
+        </Table>
         <MoreRows scroll={scroll} />
       </section>
     </Page>
@@ -112,30 +118,6 @@ function FilterText(props: {
     </label>
   );
 }
-
-/** @param props.rows undefined while they load */
-const ChangesTable = (props: {
-  rows: readonly RecordedChange[] | undefined;
-  onFilter: (name: FilterName, value: string) => void;
-}): JSX.Element => (
-  <div class="table-scroll">
-    <table class="cards-on-phone changes">
-      <caption class="visually-hidden">Changes, latest first</caption>
-      <thead>
-        <tr>
-          <For each={["Time", "Who", "Action", "Target", "Before → after"]}>
-            {(label) => <th scope="col">{label}</th>}
-          </For>
-        </tr>
-      </thead>
-      <tbody>
-        <Show when={props.rows} fallback={<SkeletonRows columns={5} rows={10} />}>
-          {(rows) => <For each={rows()}>{(row) => <ChangeRow row={row} onFilter={props.onFilter} />}</For>}
-        </Show>
-      </tbody>
-    </table>
-  </div>
-);
 
 function ChangeRow(props: { row: RecordedChange; onFilter: (name: FilterName, value: string) => void }): JSX.Element {
   const cell = (name: FilterName): JSX.Element => (
@@ -186,9 +168,7 @@ const NoChanges = (props: { isFiltered: boolean; onClear: () => void }): JSX.Ele
   >
     <EmptyState title="No matching changes">
       <div class="actions">
-        <button class="button" type="button" onClick={() => props.onClear()}>
-          Clear filters
-        </button>
+        <Button onClick={() => props.onClear()}>Clear filters</Button>
       </div>
     </EmptyState>
   </Show>

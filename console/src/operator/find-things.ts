@@ -1,4 +1,5 @@
 import { matchesSearch } from "../lib/key-search.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import type { Key, Team, User } from "../queries.ts";
 import type { Backend } from "./backend-queries.ts";
 
@@ -29,19 +30,17 @@ export function findThings(text: string, things: Things): Found[] {
   const named = <Thing extends { name: string }>(list: readonly Thing[]): Thing[] =>
     list.filter(({ name }) => name.toLowerCase().includes(wanted));
   const models = [...new Set(things.backends.flatMap((backend) => backend.models))].map((name) => ({ name }));
-  const requests = (filter: string, value: string | number): string =>
-    `/requests?${new URLSearchParams({ [filter]: String(value) }).toString()}`;
   const found: readonly (readonly Found[])[] = [
     things.requestId === undefined
       ? []
-      : [{ kind: "Request", label: things.requestId, href: requests("open", things.requestId) }],
+      : [{ kind: "Request", label: things.requestId, href: requestsHref({ open: things.requestId }) }],
     things.keys
       .filter((key) => matchesSearch(key, wanted))
       .map(({ id, name }) => ({ kind: "API key", label: name, href: `/keys/${id}` })),
     named(things.teams).map(({ id, name }) => ({ kind: "Team", label: name, href: `/keys/teams/${id}` })),
     // The API has looked for them, by their ids at their front end too.
-    things.users.map(({ id, name }) => ({ kind: "User", label: name, href: requests("user", id) })),
-    named(models).map(({ name }) => ({ kind: "Model", label: name, href: requests("model", name) })),
+    things.users.map(({ id, name }) => ({ kind: "User", label: name, href: requestsHref({ user: String(id) }) })),
+    named(models).map(({ name }) => ({ kind: "Model", label: name, href: requestsHref({ model: name }) })),
     named(things.backends).map(({ name }) => ({ kind: "Backend", label: name, href: "/backends" })),
   ];
   return found.flatMap((list) => list.slice(0, maxOfKind));

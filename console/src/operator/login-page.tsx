@@ -3,6 +3,7 @@ import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { mayHaveSession, safeRedirect, session } from "../lib/session.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { LabelledInput } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
 import { createLogin, findProvider, type Login, type Provider } from "./login.ts";
 import { tryResumeSession } from "./session-of-cookie.ts";
@@ -56,21 +57,25 @@ function LoginForm(props: {
 
   const Fields = (): JSX.Element => (
     <>
-      <label class="field">
-        <span>Username</span>
-        <input
-          ref={username}
-          name="username"
-          autocomplete="username"
-          autocapitalize="none"
-          spellcheck={false}
-          required
-        />
-      </label>
-      <label class="field">
-        <span>Password</span>
-        <input ref={password} name="password" type="password" autocomplete="current-password" required />
-      </label>
+      <LabelledInput
+        label="Username"
+        class="field"
+        ref={username}
+        name="username"
+        autocomplete="username"
+        autocapitalize="none"
+        spellcheck={false}
+        required
+      />
+      <LabelledInput
+        label="Password"
+        class="field"
+        ref={password}
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required
+      />
       <FormProblem login={login} />
       <button
         class="button wide"

@@ -5,8 +5,8 @@ import { causeOf } from "../client.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type Prices, usePricesToEditQuery } from "../queries.ts";
+import { Button, IconButton, LabelledInput } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -79,9 +79,9 @@ function PriceForm(props: { prices: Prices }): JSX.Element {
         <Show when={save.error}>{(error) => <p class="form-error">{causeOf(error())}.</p>}</Show>
       </div>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={save.isPending}>
+        <Button tone="primary" type="submit" disabled={save.isPending}>
           Save prices
-        </button>
+        </Button>
         <p class="hint">An exact name comes before a pattern, and a later day before an earlier one.</p>
       </div>
     </form>
@@ -107,12 +107,12 @@ function UnsavedQuestion(props: { isUnsaved: () => boolean }): JSX.Element {
         <Dialog title="Leave without saving the prices?" onClose={() => setLeaving(undefined)}>
           <p>What was changed in this form is lost.</p>
           <div class="dialog-actions">
-            <button class="button" type="button" autofocus onClick={() => setLeaving(undefined)}>
+            <Button autofocus onClick={() => setLeaving(undefined)}>
               Stay
-            </button>
-            <button class="button danger" type="button" onClick={() => event().retry(true)}>
+            </Button>
+            <Button tone="danger" onClick={() => event().retry(true)}>
               Leave
-            </button>
+            </Button>
           </div>
         </Dialog>
       )}
@@ -145,8 +145,21 @@ function ModelPrices(props: DraftProps): JSX.Element {
             return (
               <fieldset class="price-row">
                 <legend class="visually-hidden">Price {index + 1}</legend>
-                <PriceText label="Model" value={price().pattern} onInput={set("pattern")} />
-                <PriceDay value={price().validFrom} onInput={set("validFrom")} />
+                <LabelledInput
+                  label="Model"
+                  required
+                  maxlength="200"
+                  spellcheck={false}
+                  value={price().pattern}
+                  onText={set("pattern")}
+                />
+                <LabelledInput
+                  label="Valid from"
+                  type="date"
+                  required
+                  value={price().validFrom}
+                  onText={set("validFrom")}
+                />
                 <For each={modelPriceFields}>
                   {({ field, label, isOptional }) => (
                     <PriceNumber label={label} isOptional={isOptional} value={price()[field]} onInput={set(field)} />
@@ -166,19 +179,17 @@ function ModelPrices(props: DraftProps): JSX.Element {
 }
 
 const CurrencyField = (props: DraftProps): JSX.Element => (
-  <label class="filter-field currency">
-    <span>Currency</span>
-    <input
-      type="text"
-      required={props.draft.models.length + props.draft.energy.length > 0}
-      pattern="[A-Za-z]{3}"
-      maxlength="3"
-      placeholder="EUR"
-      title="Three letters, such as EUR"
-      value={props.draft.currency}
-      onInput={({ currentTarget }) => props.setDraft("currency", currentTarget.value)}
-    />
-  </label>
+  <LabelledInput
+    label="Currency"
+    class="filter-field currency"
+    required={props.draft.models.length + props.draft.energy.length > 0}
+    pattern="[A-Za-z]{3}"
+    maxlength="3"
+    placeholder="EUR"
+    title="Three letters, such as EUR"
+    value={props.draft.currency}
+    onText={(text) => props.setDraft("currency", text)}
+  />
 );
 
 function EnergyPrices(props: DraftProps): JSX.Element {
@@ -194,9 +205,12 @@ function EnergyPrices(props: DraftProps): JSX.Element {
           {(price, index) => (
             <fieldset class="price-row">
               <legend class="visually-hidden">Energy price {index + 1}</legend>
-              <PriceDay
+              <LabelledInput
+                label="Valid from"
+                type="date"
+                required
                 value={price().validFrom}
-                onInput={(text) => props.setDraft("energy", index, "validFrom", text)}
+                onText={(text) => props.setDraft("energy", index, "validFrom", text)}
               />
               <PriceNumber
                 label="Per kWh"
@@ -216,68 +230,30 @@ function EnergyPrices(props: DraftProps): JSX.Element {
 }
 
 const AddButton = (props: { label: string; onClick: () => void }): JSX.Element => (
-  <button class="button" type="button" onClick={() => props.onClick()}>
-    <Icon name="plus" />
+  <Button icon="plus" onClick={() => props.onClick()}>
     {props.label}
-  </button>
+  </Button>
 );
 
 const RemoveButton = (props: { label: string; onClick: () => void }): JSX.Element => (
-  <button
-    class="icon-button danger"
-    type="button"
-    aria-label={props.label}
-    title={props.label}
-    onClick={() => props.onClick()}
-  >
-    <Icon name="trash" />
-  </button>
+  <IconButton icon="trash" label={props.label} tone="danger" title={props.label} onClick={() => props.onClick()} />
 );
 
-interface PriceFieldProps {
+const PriceNumber = (props: {
+  label: string;
+  isOptional?: boolean;
   value: string;
   onInput: (text: string) => void;
-}
-
-const PriceText = (props: PriceFieldProps & { label: string }): JSX.Element => (
-  <label class="filter-field">
-    <span>{props.label}</span>
-    <input
-      type="text"
-      required
-      maxlength="200"
-      autocomplete="off"
-      spellcheck={false}
-      value={props.value}
-      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
-    />
-  </label>
-);
-
-const PriceDay = (props: PriceFieldProps): JSX.Element => (
-  <label class="filter-field">
-    <span>Valid from</span>
-    <input
-      type="date"
-      required
-      value={props.value}
-      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
-    />
-  </label>
-);
-
-const PriceNumber = (props: PriceFieldProps & { label: string; isOptional?: boolean }): JSX.Element => (
-  <label class="filter-field">
-    <span>{props.label}</span>
-    <input
-      type="number"
-      min="0"
-      max="1000000000"
-      step="any"
-      required={props.isOptional !== true}
-      placeholder={props.isOptional === true ? "As input" : ""}
-      value={props.value}
-      onInput={({ currentTarget }) => props.onInput(currentTarget.value)}
-    />
-  </label>
+}): JSX.Element => (
+  <LabelledInput
+    label={props.label}
+    type="number"
+    min="0"
+    max="1000000000"
+    step="any"
+    required={props.isOptional !== true}
+    placeholder={props.isOptional === true ? "As input" : ""}
+    value={props.value}
+    onText={(text) => props.onInput(text)}
+  />
 );

@@ -10,7 +10,7 @@ import {
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import type { Prices, QueryResult } from "../queries.ts";
+import { type Prices, type QueryResult, useChange } from "../queries.ts";
 
 /** The names that the backend got since yesterday in Seoul, also in requests that it refused. One bucket for each day is short. */
 const getAskedModels = async () =>
@@ -46,17 +46,17 @@ export function useSavePrices(): UseMutationResult<Prices, Error, Prices> {
 export const useSessionsQuery = (): QueryResult<typeof getSessions> =>
   useQuery(() => ({ queryKey: ["sessions"], queryFn: getSessions, refetchInterval: 30_000, reconcile: "id" }));
 
-export function useEndSession(): UseMutationResult<unknown, Error, string | undefined> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    /** Undefined: all but the current one. */
-    mutationFn: async (id: string | undefined): Promise<unknown> =>
+/** Of undefined: all but the current one. */
+export const useEndSession = () =>
+  useChange(
+    async (id: string | undefined): Promise<unknown> =>
       id === undefined ? responseBody(api.sessions.delete()) : responseBody(api.sessions({ id }).delete()),
-    onSuccess: (_, id) => showToast(id === undefined ? "All other sessions were ended" : "The session was ended"),
-    onError: (error) => showToast(`Not ended: ${error.message}`, "error"),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
-  }));
-}
+    {
+      done: (id) => (id === undefined ? "All other sessions were ended" : "The session was ended"),
+      failed: () => "Not ended",
+      refreshes: ["sessions"],
+    },
+  );
 
 const getTokens = () => responseBody(api.tokens.get());
 export type ApiToken = Awaited<ReturnType<typeof getTokens>>[number];
@@ -77,15 +77,12 @@ export function useCreateToken(): UseMutationResult<CreatedToken, Error, Paramet
   }));
 }
 
-export function useDeleteToken(): UseMutationResult<unknown, Error, ApiToken> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: async ({ id }: ApiToken): Promise<unknown> => responseBody(api.tokens({ id: String(id) }).delete()),
-    onSuccess: (_, { name }) => showToast(`The token “${name}” was deleted`),
-    onError: (error) => showToast(`Not deleted: ${error.message}`, "error"),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["tokens"] }),
-  }));
-}
+export const useDeleteToken = () =>
+  useChange(async ({ id }: ApiToken): Promise<unknown> => responseBody(api.tokens({ id: String(id) }).delete()), {
+    done: ({ name }) => `The token “${name}” was deleted`,
+    failed: () => "Not deleted",
+    refreshes: ["tokens"],
+  });
 
 export type AuditFilter = Partial<Record<"actor" | "action" | "target", string>>;
 
@@ -102,19 +99,16 @@ export const useChangesQuery = (filter: () => AuditFilter): UseInfiniteQueryResu
     getNextPageParam: (last: ChangesBody) => last.next_cursor ?? undefined,
   }));
 
-export function useChangePassword(): UseMutationResult<unknown, Error, { current: string; next: string }> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ current, next }: { current: string; next: string }) =>
+export const useChangePassword = () =>
+  useChange(
+    ({ current, next }: { current: string; next: string }) =>
       responseBody(api.password.post({ current_password: current, new_password: next })),
-    onSuccess: () => showToast("The password was changed, and all other sessions were ended"),
-    onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
-  }));
-}
+    { done: () => "The password was changed, and all other sessions were ended", refreshes: ["sessions"] },
+  );
 
-export const useTestNotice = (): UseMutationResult<unknown, Error, void> =>
-  useMutation(() => ({
-    mutationFn: () => responseBody(api.notices.test.post()),
-    onSuccess: () => showToast("The notice was accepted"),
-    onError: (error) => showToast(`The notice was not accepted: ${error.message}`, "error"),
-  }));
+export const useTestNotice = () =>
+  useChange<void, unknown>(() => responseBody(api.notices.test.post()), {
+    done: () => "The notice was accepted",
+    failed: () => "The notice was not accepted",
+    refreshes: [],
+  });

@@ -4,6 +4,7 @@ import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { type Reconciliation, useReconciliationQuery } from "./backend-queries.ts";
+import { numbers, Table } from "../ui/table.tsx";
 
 const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang", llamacpp: "llama.cpp" };
 
@@ -36,27 +37,14 @@ export function ReconciliationPanel(): JSX.Element {
             </>
           }
         >
-          <div class="table-scroll">
-            <table class="cards-on-phone sums">
-              <caption class="visually-hidden">Tokens by the backend’s counters and as counted, by day</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Day</th>
-                  <For each={columns}>
-                    {(label) => (
-                      <th scope="col" class="number">
-                        {label}
-                      </th>
-                    )}
-                  </For>
-                  <th scope="col">State</th>
-                </tr>
-              </thead>
-              <tbody>
-                <For each={scroll.shown()}>{(row) => <DayRow row={row} />}</For>
-              </tbody>
-            </table>
-          </div>
+          <Table
+            caption="Tokens by the backend’s counters and as counted, by day"
+            class="sums"
+            heads={["Day", ...numbers(...columns), "State"]}
+            rows={scroll.shown()}
+          >
+            {(row) => <DayRow row={row} />}
+          </Table>
           <MoreRows scroll={scroll} />
           <p class="footnote">
             The difference comes from responses that were cut, from streams that report no usage, and from clients that

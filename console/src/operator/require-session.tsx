@@ -2,6 +2,7 @@ import { Navigate, type RouteSectionProps, useLocation, useNavigate } from "@sol
 import { createEffect, createMemo, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
 import { isMember, mayHaveSession, session } from "../lib/session.ts";
+import { Button } from "../ui/controls.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { SessionEndedDialog } from "./session-ended-dialog.tsx";
 import { resumeSession } from "./session-of-cookie.ts";
@@ -89,9 +90,7 @@ function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Ele
         <h1>Tollgate</h1>
         <div class="notice" role="alert" data-tone="error">
           <p>{props.message}.</p>
-          <button class="button" type="button" onClick={() => props.onRetry()}>
-            Try again
-          </button>
+          <Button onClick={() => props.onRetry()}>Try again</Button>
         </div>
       </div>
     </main>

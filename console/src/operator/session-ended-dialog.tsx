@@ -1,5 +1,6 @@
 import { type JSX, onMount } from "solid-js";
 import { queryClient } from "../queries.ts";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { createLogin } from "./login.ts";
 import { FormProblem } from "./login-page.tsx";
@@ -20,18 +21,21 @@ export function SessionEndedDialog(props: { username: string; onLeave: () => voi
         <p>Log in as {props.username} to go on. What you have entered is kept.</p>
         {/* For password managers. */}
         <input hidden type="text" name="username" autocomplete="username" value={props.username} readonly />
-        <label class="field">
-          <span>Password</span>
-          <input ref={password} name="password" type="password" autocomplete="current-password" required />
-        </label>
+        <LabelledInput
+          label="Password"
+          class="field"
+          ref={password}
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+        />
         <FormProblem login={login} />
         <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onLeave()}>
-            Leave
-          </button>
-          <button class="button primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
+          <Button onClick={() => props.onLeave()}>Leave</Button>
+          <Button tone="primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
             {login.busy() ? "Logging in…" : "Log in"}
-          </button>
+          </Button>
         </div>
       </form>
     </Dialog>

@@ -5,11 +5,11 @@ import { byteSize, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
-import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { Button, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { EmptyState, Fact, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { adviceSentences, silentStreamsProblem } from "./client-advice.ts";
@@ -34,9 +34,9 @@ export function SettingsPage(props: ParentProps): JSX.Element {
       sources={[{ name: "Settings", query: settings }]}
       actions={
         <Show when={settings.data?.settings.some(({ name, is_set }) => name === "NOTICE_URL" && is_set)}>
-          <button class="button" type="button" disabled={notice.isPending} onClick={() => notice.mutate()}>
+          <Button disabled={notice.isPending} onClick={() => notice.mutate()}>
             Send a test notice
-          </button>
+          </Button>
         </Show>
       }
     >
@@ -296,14 +296,7 @@ function FactsPanel(props: {
       <Show when={props.facts} fallback={<SkeletonList />}>
         {(facts) => (
           <dl class="facts panel-body">
-            <For each={facts()}>
-              {([name, value]) => (
-                <div>
-                  <dt>{name}</dt>
-                  <dd>{value}</dd>
-                </div>
-              )}
-            </For>
+            <For each={facts()}>{([name = "", value]) => <Fact name={name}>{value}</Fact>}</For>
           </dl>
         )}
       </Show>

@@ -13,7 +13,7 @@ import { endSession, session } from "../lib/session.ts";
 import { chooseTheme, theme, themes } from "../lib/theme.ts";
 import { chooseTimeZone, timeZone, timeZoneOptions } from "../lib/time-zone.ts";
 import { showToast } from "../lib/toasts.ts";
-import { SegmentedControl } from "../ui/controls.tsx";
+import { LabelledSelect, SegmentedControl } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Popover } from "../ui/menu.tsx";
@@ -143,23 +143,17 @@ function SideFoot(props: Pick<ShellProps, "onLeave">): JSX.Element {
   );
 }
 
-function TimeZoneSelect(): JSX.Element {
-  const options = timeZoneOptions(Date.now());
-  return (
-    <label class="zone" title="Clock times are in this zone. Days are Seoul’s (KST) in any.">
-      <span>Time zone</span>
-      <select onChange={({ currentTarget }) => chooseTimeZone(options[currentTarget.selectedIndex]?.value ?? "kst")}>
-        <For each={options}>
-          {({ value, label }) => (
-            <option value={value} selected={value === timeZone()}>
-              {label}
-            </option>
-          )}
-        </For>
-      </select>
-    </label>
-  );
-}
+const TimeZoneSelect = (): JSX.Element => (
+  <div title="Clock times are in this zone. Days are Seoul’s (KST) in any.">
+    <LabelledSelect
+      label="Time zone"
+      class="zone"
+      options={timeZoneOptions(Date.now())}
+      value={timeZone()}
+      onChange={chooseTimeZone}
+    />
+  </div>
+);
 
 /** @param onLeave called with true before, and with false if that fails */
 export async function logOut(onLeave: ShellProps["onLeave"]): Promise<void> {

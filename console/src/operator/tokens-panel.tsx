@@ -1,15 +1,15 @@
-import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { now, serverNow } from "../lib/server-clock.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Button, InputField, Select, TextField } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { EmptyState, Panel } from "../ui/panel.tsx";
 import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
 import { type ApiToken, useCreateToken, useDeleteToken, useTokensQuery } from "./queries.ts";
+import { actions, Table } from "../ui/table.tsx";
 
 /** The tokens with which programs use the admin API. */
 export function TokensPanel(): JSX.Element {
@@ -21,22 +21,23 @@ export function TokensPanel(): JSX.Element {
       title="API tokens"
       query={tokens}
       hint="For programs that use the admin API"
-      actions={
-        <button class="button" type="button" onClick={() => setCreates(true)}>
-          New token
-        </button>
-      }
+      actions={<Button onClick={() => setCreates(true)}>New token</Button>}
     >
-      <Switch fallback={<TokenTable tokens={tokens.data} onDelete={setAsked} />}>
-        <Match when={tokens.data === undefined && tokens.isError}>
-          <NotLoaded query={tokens} />
-        </Match>
-        <Match when={tokens.data?.length === 0}>
+      <Table
+        caption="API tokens"
+        class="tokens"
+        heads={["Name", "Token", "Role", "Last used", "Expires", actions]}
+        query={tokens}
+        rows={tokens.data}
+        skeleton={2}
+        empty={
           <EmptyState title="No API tokens yet">
             <p>A script or a pipeline uses one in place of your password.</p>
           </EmptyState>
-        </Match>
-      </Switch>
+        }
+      >
+        {(one) => <TokenRow token={one} onDelete={setAsked} />}
+      </Table>
       <Show when={creates()}>
         <NewTokenDialog onClose={() => setCreates(false)} />
       </Show>
@@ -46,28 +47,6 @@ export function TokensPanel(): JSX.Element {
     </Panel>
   );
 }
-
-/** @param props.tokens undefined while they load */
-const TokenTable = (props: { tokens: ApiToken[] | undefined; onDelete: (token: ApiToken) => void }): JSX.Element => (
-  <div class="table-scroll">
-    <table class="cards-on-phone tokens">
-      <caption class="visually-hidden">API tokens</caption>
-      <thead>
-        <tr>
-          <For each={["Name", "Token", "Role", "Last used", "Expires"]}>{(label) => <th scope="col">{label}</th>}</For>
-          <th scope="col">
-            <span class="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        <Show when={props.tokens} fallback={<SkeletonRows columns={6} rows={2} />}>
-          {(tokens) => <For each={tokens()}>{(one) => <TokenRow token={one} onDelete={props.onDelete} />}</For>}
-        </Show>
-      </tbody>
-    </table>
-  </div>
-);
 
 function TokenRow(props: { token: ApiToken; onDelete: (token: ApiToken) => void }): JSX.Element {
   const hasExpired = (at: string): boolean => Date.parse(at) <= now();
@@ -95,43 +74,42 @@ function TokenRow(props: { token: ApiToken; onDelete: (token: ApiToken) => void 
         </Show>
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`Delete the token ${props.token.name}`}
-          onClick={() => props.onDelete(props.token)}
-        >
+        <Button aria-label={`Delete the token ${props.token.name}`} onClick={() => props.onDelete(props.token)}>
           Delete
-        </button>
+        </Button>
       </td>
     </tr>
   );
 }
 
+/** In days. */
 const lifetimes = [
-  { days: 30, label: "In 30 days" },
-  { days: 90, label: "In 90 days" },
-  { days: 365, label: "In a year" },
-  { days: undefined, label: "Never" },
+  { value: "30", label: "In 30 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+  { value: "", label: "Never" },
 ];
+const roles = [
+  { value: "viewer", label: "viewer" },
+  { value: "admin", label: "admin" },
+] as const;
 
 /** A form, then the token, which is shown only once: then only the user closes it. */
 function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
   const create = useCreateToken();
   const [isSaved, setSaved] = createSignal(false);
+  const [role, setRole] = createSignal<"viewer" | "admin">("viewer");
+  const [days, setDays] = createSignal("90");
   let name: HTMLInputElement | undefined;
-  let role: HTMLSelectElement | undefined;
-  let expires: HTMLSelectElement | undefined;
   let lead: HTMLParagraphElement | undefined;
   onMount(() => name?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    const days = lifetimes[Number(expires?.value)]?.days;
     create.mutate(
       {
         name: name?.value ?? "",
-        role: role?.value === "admin" ? "admin" : "viewer",
-        expires_at: days === undefined ? null : new Date(serverNow() + days * dayMs).toISOString(),
+        role: role(),
+        expires_at: days() === "" ? null : new Date(serverNow() + Number(days()) * dayMs).toISOString(),
       },
       { onSuccess: () => lead?.focus(), onError: () => name?.focus() },
     );
@@ -146,34 +124,22 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
         when={create.data}
         fallback={
           <form onSubmit={submit}>
-            <TextField label="Name" hint="The program that uses it. The record of changes has it.">
-              {(ids) => (
-                <input {...ids} ref={name} required maxlength="240" autocomplete="off" placeholder="e.g. deployment" />
-              )}
-            </TextField>
+            <InputField
+              label="Name"
+              hint="The program that uses it. The record of changes has it."
+              ref={name}
+              required
+              maxlength="240"
+              placeholder="e.g. deployment"
+            />
             <TextField
               label="Role"
               hint="A viewer reads all but secrets. An admin also changes keys, prices and backends, and ends requests."
             >
-              {(ids) => (
-                <select {...ids} ref={role}>
-                  <option value="viewer">viewer</option>
-                  <option value="admin">admin</option>
-                </select>
-              )}
+              {(ids) => <Select {...ids} options={roles} value={role()} onChange={setRole} />}
             </TextField>
             <TextField label="Expires" hint="From then on its requests are refused.">
-              {(ids) => (
-                <select {...ids} ref={expires}>
-                  <For each={lifetimes}>
-                    {({ days, label }, index) => (
-                      <option value={index()} selected={days === 90}>
-                        {label}
-                      </option>
-                    )}
-                  </For>
-                </select>
-              )}
+              {(ids) => <Select {...ids} options={lifetimes} value={days()} onChange={setDays} />}
             </TextField>
             <FormEnd error={create.error} action="Create token" isPending={create.isPending} onCancel={props.onClose} />
           </form>
@@ -186,9 +152,9 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
             </p>
             <CopyLine text={created().token} what="the token" primary onCopied={() => setSaved(true)} />
             <div class="dialog-actions">
-              <button class="button" classList={{ primary: isSaved() }} type="button" onClick={() => props.onClose()}>
+              <Button tone={isSaved() && "primary"} onClick={() => props.onClose()}>
                 {isSaved() ? "Done" : "I have saved it"}
-              </button>
+              </Button>
             </div>
           </>
         )}

@@ -6,14 +6,16 @@ import { count, plural } from "../lib/format.ts";
 import { noFailure } from "../../../src/domain/requests.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
-import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { type TimeSpan } from "../lib/time-range.ts";
 import { add, lastHours, valuesInSteps } from "../lib/time-steps.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { type Failures, useFailuresQuery, useLastFailuresQuery } from "./queries.ts";
 import type { LoggedRequest } from "./queries.ts";
+import { type RequestParameters, spanFilters } from "./request-filters.ts";
 import { outcomeColour, outcomeLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 
@@ -29,10 +31,8 @@ export function FailuresPanel(props: { keyId?: number }): JSX.Element {
   );
   const span = (): TimeSpan => lastHours(hours, bucketMinutes, failures.data?.fetchedAt ?? now());
   const bars = createBars(span, () => bucketMinutes * minuteMs);
-  const logLink = (more: Record<string, string> = {}): string => {
-    const key: Record<string, string> = props.keyId === undefined ? {} : { key: String(props.keyId) };
-    return `/requests?${new URLSearchParams({ result: "failed", ...key, ...more }).toString()}`;
-  };
+  const logLink = (more: RequestParameters & { open?: string } = {}): string =>
+    requestsHref({ result: "failed", key: props.keyId === undefined ? undefined : String(props.keyId), ...more });
   return (
     <Panel
       title="Failures"
@@ -63,7 +63,7 @@ function FailuresChart(props: {
   query: ReturnType<typeof useFailuresQuery>;
   span: TimeSpan;
   onPlotWidth: (widthPx: number) => void;
-  logLink: (more: Record<string, string>) => string;
+  logLink: (more: RequestParameters & { open?: string }) => string;
 }): JSX.Element {
   const navigate = useNavigate();
   const points = (): Failures["points"] => props.query.data?.points ?? [];
@@ -78,8 +78,7 @@ function FailuresChart(props: {
     return [...sums].filter(([, sum]) => sum > 0).toSorted((a, b) => b[1] - a[1]);
   });
   const openLog = (zoom: TimeSpan | undefined): void => {
-    const { from = "", to = "" } = zoomParameters(zoom);
-    if (zoom !== undefined) navigate(props.logLink({ since: from, until: to }));
+    if (zoom !== undefined) navigate(props.logLink(spanFilters(zoom)));
   };
   const legend = (): LegendItem[] =>
     outcomes().map(([outcome, sum]) => ({ label: label(outcome), colour: outcomeColour(outcome), value: count(sum) }));
@@ -118,8 +117,6 @@ function FailuresChart(props: {
             .map(({ label: name, colour, values }) => ({ label: name, colour, value: count(values[step] || 0) }))
         }
         onZoom={openLog}
-        zoomed={false}
-        pans={false}
         loaded={props.query.data !== undefined}
         loading={props.query.isPending}
         failure={<NotLoaded query={props.query} />}
@@ -141,7 +138,7 @@ function failedOutcomes({ outcomes, failed_count: failed }: Failures["points"][n
 
 function LastFailures(props: {
   keyId: number | undefined;
-  logLink: (more: Record<string, string>) => string;
+  logLink: (more: RequestParameters & { open?: string }) => string;
 }): JSX.Element {
   const last = useLastFailuresQuery(() => props.keyId);
   return (
@@ -164,7 +161,7 @@ function LastFailures(props: {
 
 const LastFailure = (props: {
   request: LoggedRequest;
-  logLink: (more: Record<string, string>) => string;
+  logLink: (more: RequestParameters & { open?: string }) => string;
 }): JSX.Element => (
   <li>
     <A class="name" href={props.logLink({ open: props.request.request_id })}>

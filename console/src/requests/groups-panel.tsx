@@ -5,13 +5,13 @@ import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type ClientRules, useClientRulesQuery } from "../queries.ts";
 import { CsvButton } from "../ui/controls.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
-import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
 import { type Grouping, type GroupsQuery, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
 import { classesSentence, findLowCache, groupings, groupName, type GroupRow, groupsCsv } from "./request-groups.ts";
 import type { RequestFilterName } from "./request-filters.ts";
 import "../styles/lazy-pages.css";
+import { CostCell, type HeadList, NumberCell, numbers } from "../ui/table.tsx";
 
 interface GroupsPanelProps {
   title: string;
@@ -50,9 +50,8 @@ export function GroupsPanel(props: GroupsPanelProps): JSX.Element {
         rows={query.data?.rows}
         choice={JSON.stringify(props.query)}
         span={1}
-        numbers={6}
         idOf={(row) => `${row.name} ${row.id}`}
-        head={<Heads groups={query.data} by={props.query.by} />}
+        heads={headsOf(query.data, props.query.by)}
         foot={<Show when={query.data}>{(groups) => <Sums groups={groups()} row={groups().total} />}</Show>}
         empty={props.empty}
       >
@@ -73,23 +72,13 @@ export function GroupsPanel(props: GroupsPanelProps): JSX.Element {
 
 const hasLosses = (groups: RequestGroups | undefined): boolean => (groups?.total.lost_count ?? 0) > 0;
 
-const Heads = (props: { groups: RequestGroups | undefined; by: Grouping }): JSX.Element => (
-  <>
-    <th scope="col">{groupings[props.groups?.by ?? props.by].label}</th>
-    <NumberHeads
-      labels={[
-        "Requests",
-        "Input",
-        "Share of input",
-        "From cache",
-        "Share from cache",
-        ...(hasLosses(props.groups) ? ["Cache losses"] : []),
-        "Output",
-        ...(props.groups?.currency ? ["Cost"] : []),
-      ]}
-    />
-  </>
-);
+const headsOf = (groups: RequestGroups | undefined, by: Grouping): HeadList => [
+  groupings[groups?.by ?? by].label,
+  ...numbers("Requests", "Input", "Share of input", "From cache", "Share from cache"),
+  ...(hasLosses(groups) ? numbers("Cache losses") : []),
+  ...numbers("Output"),
+  ...(groups?.currency ? numbers("Cost") : []),
+];
 
 function GroupName(props: Pick<GroupsPanelProps, "href"> & { row: GroupRow; by: Grouping }): JSX.Element {
   const group = (): ReturnType<typeof groupName> => groupName(props.by, props.row);
@@ -127,7 +116,8 @@ const Sums = (props: { groups: RequestGroups; row: RequestGroups["total"] }): JS
 
 const Notes = (props: { groups: RequestGroups | undefined }): JSX.Element => (
   <p class="footnote">
-    By the request log. Input includes what came from the backend’s cache; only what backends report counts as cached.{" "}
+    By the request log. Input includes what came from the backend’s cache; only what backends report counts as from
+    cache.{" "}
     <Show when={props.groups?.by === "class"}>
       Claude Code says what a request is for with the <A href="/help">settings of Help</A>.{" "}
     </Show>

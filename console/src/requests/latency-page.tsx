@@ -5,8 +5,9 @@ import { Chart } from "../charts/chart.tsx";
 import { milliseconds, threeDigits } from "../lib/format.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
-import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { type TimeSpan } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
 import { Page } from "../ui/page.tsx";
@@ -16,12 +17,13 @@ import { FailuresPanel } from "./failures-panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
 import { type Latency, useLatencyQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
+import { spanFilters } from "./request-filters.ts";
 
 const metrics = [
   { value: "first_byte_ms", label: "First byte" },
   { value: "duration_ms", label: "Duration" },
   { value: "tokens_per_second", label: "Speed" },
-  { value: "queue_wait_ms", label: "Queue" },
+  { value: "queue_wait_ms", label: "Waited" },
 ] as const;
 
 const hours = 24;
@@ -63,7 +65,7 @@ export function LatencyPage(): JSX.Element {
 
 function hintOf(metric: LatencyMetric): string {
   if (metric === "duration_ms") return "Last 24 hours, whole requests";
-  if (metric === "queue_wait_ms") return "Last 24 hours, requests in the queue, until they were sent";
+  if (metric === "queue_wait_ms") return "Last 24 hours, requests that waited, until they were sent";
   return metric === "first_byte_ms" ? "Last 24 hours, streamed responses" : "Last 24 hours, output tokens per second";
 }
 
@@ -91,8 +93,7 @@ function LatencyChart(props: {
   const bands = (stepMs: number) =>
     latencyBands(props.query.data?.points ?? [], { span: props.span, stepMs }, props.metric);
   const openLog = (zoom: TimeSpan | undefined): void => {
-    const { from = "", to = "" } = zoomParameters(zoom);
-    if (zoom !== undefined) navigate(`/requests?${new URLSearchParams({ since: from, until: to }).toString()}`);
+    if (zoom !== undefined) navigate(requestsHref(spanFilters(zoom)));
   };
   return (
     <Chart
@@ -122,8 +123,6 @@ function LatencyChart(props: {
         });
       }}
       onZoom={openLog}
-      zoomed={false}
-      pans={false}
       loaded={props.query.data !== undefined}
       loading={props.query.isPending}
       failure={<NotLoaded query={props.query} />}

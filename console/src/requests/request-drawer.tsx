@@ -4,10 +4,13 @@ import { counterLabels, counters } from "../lib/counters.ts";
 import { byteSize, count, milliseconds } from "../lib/format.ts";
 import { costLabel } from "../lib/money.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { useKeyNamesQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { type LoggedRequest, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
+import { type RequestFilterName } from "./request-filters.ts";
 import { changeLabel, outcomeHelp } from "./request-format.ts";
 import { requestStory } from "./request-story.ts";
 import { ResultBadge } from "./request-table.tsx";
@@ -38,9 +41,7 @@ export function RequestDrawer(props: { request: LoggedRequest; onClose: () => vo
       <h3>Request</h3>
       <Facts request={props.request} />
       <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onClose()}>
-          Close
-        </button>
+        <Button onClick={() => props.onClose()}>Close</Button>
       </div>
     </Dialog>
   );
@@ -150,8 +151,8 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
 const programOf = (client: string | null): string | null => client?.split("/")[0] ?? null;
 
 function Facts(props: { request: LoggedRequest }): JSX.Element {
-  const search = (name: string, value: string | number | null): string | undefined =>
-    value === null ? undefined : `/requests?${new URLSearchParams({ [name]: String(value) }).toString()}`;
+  const search = (name: RequestFilterName, value: string | number | null): string | undefined =>
+    value === null ? undefined : requestsHref({ [name]: String(value) });
   return (
     <dl class="facts">
       <Fact

@@ -1,16 +1,27 @@
-import { createEffect, createSignal, For, type JSX, Match, onCleanup, onMount, Show, Switch } from "solid-js";
+import {
+  createEffect,
+  createSignal,
+  createUniqueId,
+  For,
+  type JSX,
+  Match,
+  onCleanup,
+  onMount,
+  Show,
+  Switch,
+} from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { useHasTeams, useHasUsers, useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
-import { Icon } from "../ui/icon.tsx";
+import { IconButton, Select } from "../ui/controls.tsx";
 import { Menu } from "../ui/menu.tsx";
-import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
 import { outcomes } from "../../../src/domain/requests.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
 import { filterNames, type RequestFilterName, requestFilters } from "./request-filters.ts";
+import { groupings } from "./request-groups.ts";
 import type { RequestFilters } from "./use-request-filters.ts";
 
 interface Option {
@@ -63,14 +74,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
               />
             </label>
             <Show when={!always.has(name) || props.filters.value(name) !== ""}>
-              <button
-                class="icon-button"
-                type="button"
-                aria-label={`Remove ${requestFilters[name]}`}
-                onClick={() => remove(name)}
-              >
-                <Icon name="close" />
-              </button>
+              <IconButton icon="close" label={`Remove ${requestFilters[name]}`} onClick={() => remove(name)} />
             </Show>
           </div>
         )}
@@ -83,7 +87,30 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
           .filter(isOffered)
           .map((name) => ({ label: requestFilters[name], onSelect: () => add(name) }))}
       />
-      <GroupSelect value={props.filters.grouping()} none="Nothing" onChange={(by) => props.filters.setGrouping(by)} />
+      <GroupSelect filters={props.filters} />
+    </div>
+  );
+}
+
+function GroupSelect(props: { filters: RequestFilters }): JSX.Element {
+  const id = createUniqueId();
+  const hasTeams = useHasTeams();
+  const hasUsers = useHasUsers();
+  const chosen = (): string => props.filters.grouping() ?? "";
+  const isOffered = (by: string): boolean =>
+    by === chosen() || ((by !== "team" || hasTeams()) && (by !== "user" || hasUsers()));
+  const offered = (): Option[] =>
+    Object.entries(groupings).flatMap(([value, { label }]) => (isOffered(value) ? [{ value, label }] : []));
+  // Not within the label, which would be called after the options too: they have the names of other filters.
+  return (
+    <div class="filter-field">
+      <label for={id}>Group by</label>
+      <Select
+        id={id}
+        options={[{ value: "", label: "Nothing" }, ...offered()]}
+        value={chosen()}
+        onChange={(by) => props.filters.setGrouping(by)}
+      />
     </div>
   );
 }
@@ -138,18 +165,12 @@ function ChoiceInput(props: FilterInputProps & { options: readonly Option[] }): 
       ? props.options
       : [...props.options, { value: chosen(), label: chosen() }];
   return (
-    <select
+    <Select
       ref={(select) => onMount(() => props.isNew && select.focus())}
-      onChange={({ currentTarget }) => props.filters.set(props.name, currentTarget.value)}
-    >
-      <For each={offered()}>
-        {({ value, label }) => (
-          <option value={value} selected={value === chosen()}>
-            {label}
-          </option>
-        )}
-      </For>
-    </select>
+      options={offered()}
+      value={chosen()}
+      onChange={(value) => props.filters.set(props.name, value)}
+    />
   );
 }
 

@@ -1,5 +1,6 @@
 import { type Outcome, outcomes } from "../../../src/domain/requests.ts";
-import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
+import { parseSeoulMinute, seoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
+import { type TimeSpan } from "../lib/time-range.ts";
 
 /** What the URL selects requests by, in the order in which it is offered, and what that is called. */
 export const requestFilters = {
@@ -29,6 +30,12 @@ export type RequestFilterName = keyof typeof requestFilters;
 export type RequestParameters = { [Name in RequestFilterName]?: string | undefined };
 
 export const filterNames = Object.keys(requestFilters) as RequestFilterName[];
+
+/** The filters of a stretch of a chart. */
+export const spanFilters = ({ from, to }: TimeSpan): { since: string; until: string } => ({
+  since: seoulMinute(from),
+  until: seoulMinute(to),
+});
 
 /** The parameters of the API. */
 export interface RequestFilterQuery {

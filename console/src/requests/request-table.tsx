@@ -1,14 +1,13 @@
-import { For, type JSX, Show } from "solid-js";
+import { type JSX, Show } from "solid-js";
 import { compact, count, milliseconds } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { useHasTeams, useHasUsers } from "../queries.ts";
-import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/number-columns.tsx";
 import type { LoggedRequest } from "./queries.ts";
 import { resultLabel, resultTone } from "./request-format.ts";
 import { clockSecondsLabel } from "./request-time.ts";
+import { Table } from "../ui/table.tsx";
 
 interface RequestTableProps {
   /** Undefined while they load. */
@@ -20,50 +19,27 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
   const hasTeams = useHasTeams();
   const hasUsers = useHasUsers();
   return (
-    <div class="table-scroll">
-      <table class="cards-on-phone requests">
-        <caption class="visually-hidden">Requests, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Ended ({zoneName(serverNow())})</th>
-            <th scope="col">Result</th>
-            <th scope="col">Key</th>
-            <Show when={hasTeams()}>
-              <th scope="col" class="rank-2">
-                Team
-              </th>
-            </Show>
-            <Show when={hasUsers()}>
-              <th scope="col" class="rank-2">
-                User
-              </th>
-            </Show>
-            <th scope="col">Model</th>
-            <th scope="col" class="rank-3">
-              Path
-            </th>
-            <NumberHeads
-              labels={["Input", "Output", "First byte", "Duration"]}
-              ranks={{ Input: "rank-1", "First byte": "rank-2" }}
-            />
-          </tr>
-        </thead>
-        <tbody>
-          <Show
-            when={props.rows}
-            fallback={<SkeletonRows columns={9 + Number(hasTeams()) + Number(hasUsers())} rows={10} />}
-          >
-            {(rows) => (
-              <For each={rows()}>
-                {(request) => (
-                  <RequestRow request={request} hasTeam={hasTeams()} hasUser={hasUsers()} onOpen={props.onOpen} />
-                )}
-              </For>
-            )}
-          </Show>
-        </tbody>
-      </table>
-    </div>
+    <Table
+      caption="Requests, newest first"
+      class="requests"
+      heads={[
+        `Ended (${zoneName(serverNow())})`,
+        "Result",
+        "Key",
+        hasTeams() && { label: "Team", rank: "rank-2" },
+        hasUsers() && { label: "User", rank: "rank-2" },
+        "Model",
+        { label: "Path", rank: "rank-3" },
+        { label: "Input", number: true, rank: "rank-1" },
+        { label: "Output", number: true },
+        { label: "First byte", number: true, rank: "rank-2" },
+        { label: "Duration", number: true },
+      ]}
+      rows={props.rows}
+      skeleton={10}
+    >
+      {(request) => <RequestRow request={request} hasTeam={hasTeams()} hasUser={hasUsers()} onOpen={props.onOpen} />}
+    </Table>
   );
 }
 

@@ -10,7 +10,7 @@ import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { showToast } from "../lib/toasts.ts";
-import { Icon } from "../ui/icon.tsx";
+import { Button } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -112,15 +112,9 @@ function ExportButton(props: { filters: RequestFilters; disabled: boolean }): JS
   }
 
   return (
-    <button
-      class="button"
-      type="button"
-      disabled={props.disabled || readCount() !== undefined}
-      onClick={() => void exportCsv()}
-    >
-      <Icon name="download" />
+    <Button icon="download" disabled={props.disabled || readCount() !== undefined} onClick={() => void exportCsv()}>
       {readCount() === undefined ? "CSV" : `${count(readCount() ?? 0)} requests…`}
-    </button>
+    </Button>
   );
 }
 
@@ -137,12 +131,12 @@ function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
       <p class="status tail" data-state={state() === "Live" ? "good" : "idle"}>
         <span role="status">{state()}</span>
       </p>
-      <button class="button" type="button" onClick={() => props.log.setPaused(!isAsked())}>
+      <Button onClick={() => props.log.setPaused(!isAsked())}>
         <Show when={isAsked()} fallback="Pause">
           Resume
           <Show when={props.log.waitingCount() > 0}> ({plural(props.log.waitingCount(), "new request")})</Show>
         </Show>
-      </button>
+      </Button>
     </Show>
   );
 }
@@ -153,9 +147,9 @@ function WaitingRequests(props: { log: RequestLog }): JSX.Element {
     <Show when={props.log.pause() === "reading" && props.log.waitingCount()}>
       {(waiting) => (
         <div class="waiting">
-          <button class="button primary" type="button" onClick={() => window.scrollTo({ top: 0 })}>
+          <Button tone="primary" onClick={() => window.scrollTo({ top: 0 })}>
             Show {plural(waiting(), "new request")}
-          </button>
+          </Button>
         </div>
       )}
     </Show>
@@ -208,13 +202,11 @@ function NoRequests(props: { log: RequestLog; filters: RequestFilters }): JSX.El
         </p>
         <div class="actions">
           <Show when={props.log.hasMore() && props.filters.grouping() === undefined}>
-            <button class="button primary" type="button" onClick={() => props.log.loadMore()}>
+            <Button tone="primary" onClick={() => props.log.loadMore()}>
               {props.log.query.isFetchingNextPage ? "Searching…" : "Search further back"}
-            </button>
+            </Button>
           </Show>
-          <button class="button" type="button" onClick={() => props.filters.clear()}>
-            Clear filters
-          </button>
+          <Button onClick={() => props.filters.clear()}>Clear filters</Button>
         </div>
       </EmptyState>
     </Show>

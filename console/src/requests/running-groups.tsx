@@ -1,12 +1,13 @@
 import { A } from "@solidjs/router";
-import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { createMemo, createSignal, type JSX, onMount, Show } from "solid-js";
 import { count, duration, plural } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { useKeysQuery } from "../queries.ts";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, type Stopped, useStopRequests } from "./queries.ts";
 import { groupings, groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
+import { actions, NumberCell, numbers, Table } from "../ui/table.tsx";
 
 /** Whose requests run, most first, and what stops them. */
 export function RunningGroups(props: { requests: readonly RunningRequest[]; by: RunningGrouping }): JSX.Element {
@@ -16,28 +17,19 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
   const find = (id: number | null): RunningGroup | undefined => groups().find((group) => group.id === id);
   const [stopping, setStopping] = createSignal<RunningGroup>();
   return (
-    <div class="table-scroll">
-      <table class="cards-on-phone running">
-        <caption class="visually-hidden">Running requests by whose they are, most first</caption>
-        <thead>
-          <tr>
-            <th scope="col">{groupings[props.by].label}</th>
-            <NumberHeads labels={["Requests", "Waiting", "Oldest", "Output"]} />
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={ids()}>
-            {(id) => (
-              <Show when={find(id)}>
-                {(group) => <GroupRow group={group()} by={props.by} onStop={() => setStopping(group())} />}
-              </Show>
-            )}
-          </For>
-        </tbody>
-      </table>
+    <>
+      <Table
+        caption="Running requests by whose they are, most first"
+        class="running"
+        heads={[groupings[props.by].label, ...numbers("Requests", "Waiting", "Oldest", "Output"), actions]}
+        rows={ids()}
+      >
+        {(id) => (
+          <Show when={find(id)}>
+            {(group) => <GroupRow group={group()} by={props.by} onStop={() => setStopping(group())} />}
+          </Show>
+        )}
+      </Table>
       <Show when={stopping()} keyed>
         {(asked) => (
           <StopDialog
@@ -47,7 +39,7 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
           />
         )}
       </Show>
-    </div>
+    </>
   );
 }
 
@@ -65,20 +57,15 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
         </Show>
       </th>
       <NumberCell label="Requests" value={props.group.requests.length} />
-      <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" ? 1 : 0))} />
+      <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" || state === "prefill" ? 1 : 0))} />
       <td class="number" data-label="Oldest">
         {duration(Math.max(0, now() - oldest()))}
       </td>
       <NumberCell label="Output" value={sum(({ output_tokens: tokens }) => tokens ?? 0)} />
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`Stop the requests of ${props.group.name}`}
-          onClick={() => props.onStop()}
-        >
+        <Button aria-label={`Stop the requests of ${props.group.name}`} onClick={() => props.onStop()}>
           Stop…
-        </button>
+        </Button>
       </td>
     </tr>
   );
@@ -119,21 +106,21 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
         </p>
       </Show>
       <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+        <Button ref={cancel} onClick={() => props.onClose()}>
           Cancel
-        </button>
+        </Button>
         <Show when={props.group.id !== null}>
           <A class="button" href={props.group.href}>
             Limits
           </A>
         </Show>
-        <button class="button danger" type="button" onClick={() => run([])}>
+        <Button tone="danger" onClick={() => run([])}>
           End all {count(props.group.requests.length)}
-        </button>
+        </Button>
         <Show when={offs().length > 0}>
-          <button class="button danger" type="button" onClick={() => run(offs())}>
+          <Button tone="danger" onClick={() => run(offs())}>
             Switch off and end
-          </button>
+          </Button>
         </Show>
       </div>
     </Dialog>

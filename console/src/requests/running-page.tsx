@@ -1,5 +1,5 @@
 import { A } from "@solidjs/router";
-import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createSignal, type JSX, Show } from "solid-js";
 import { byteSize, count, duration } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
@@ -7,21 +7,20 @@ import { queueText } from "../lib/queue-text.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { useHasTeams, useHasUsers } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { SegmentedControl } from "../ui/controls.tsx";
+import { Button, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
-import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { EmptyState } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
 import type { RunningGrouping } from "./request-groups.ts";
 import { RunningGroups } from "./running-groups.tsx";
 import "../styles/lazy-pages.css";
+import { actions, numbers, Table } from "../ui/table.tsx";
 
 const stateLabels = {
   receiving: "Reading the request",
   queued: "Waiting for its turn",
-  prefill: "Waits for prefill",
+  prefill: "Waiting for prefill",
   waiting: "Waiting for the backend",
   running: "Responding",
 } as const;
@@ -65,31 +64,48 @@ export function RunningPage(): JSX.Element {
         </div>
       </Show>
       <section class="panel" aria-label="Running requests">
-        <Switch
+        <Show
+          when={running.data?.requests.length !== 0 && by()}
           fallback={
-            <RunningTable
-              requests={running.data?.requests}
-              hasTeams={hasTeams()}
-              hasUsers={hasUsers()}
-              onEnd={setEnding}
-            />
+            <Table
+              caption="Running requests, oldest first"
+              class="running"
+              heads={[
+                "Running for",
+                "Key",
+                hasTeams() && { label: "Team", rank: "rank-2" },
+                hasUsers() && { label: "User", rank: "rank-2" },
+                "State",
+                { label: "Model", rank: "rank-1" },
+                { label: "Path", rank: "rank-3" },
+                { label: "Client address", rank: "rank-3" },
+                ...numbers("Output"),
+                actions,
+              ]}
+              query={running}
+              rows={running.data?.requests}
+              empty={
+                <EmptyState title="The backend is idle">
+                  <p>Requests appear here while they run, and in the log once they have ended.</p>
+                  <A class="button" href="/requests">
+                    Open the log
+                  </A>
+                </EmptyState>
+              }
+            >
+              {(request) => (
+                <RunningRow
+                  request={request}
+                  hasTeams={hasTeams()}
+                  hasUsers={hasUsers()}
+                  onEnd={() => setEnding(request)}
+                />
+              )}
+            </Table>
           }
         >
-          <Match when={running.data === undefined && running.isError}>
-            <NotLoaded query={running} />
-          </Match>
-          <Match when={running.data?.requests.length === 0}>
-            <EmptyState title="The backend is idle">
-              <p>Requests appear here while they run, and in the log once they have ended.</p>
-              <A class="button" href="/requests">
-                Open the log
-              </A>
-            </EmptyState>
-          </Match>
-          <Match when={by()}>
-            {(chosen) => <RunningGroups requests={running.data?.requests ?? []} by={chosen()} />}
-          </Match>
-        </Switch>
+          {(chosen) => <RunningGroups requests={running.data?.requests ?? []} by={chosen()} />}
+        </Show>
         <Show when={running.data?.more}>
           <p class="table-foot">Only the oldest {count(running.data?.requests.length ?? 0)} are shown.</p>
         </Show>
@@ -98,71 +114,6 @@ export function RunningPage(): JSX.Element {
         {(request) => <EndDialog request={request} onClose={() => setEnding(undefined)} />}
       </Show>
     </Page>
-  );
-}
-
-/** @param props.requests undefined while they load */
-function RunningTable(props: {
-  requests: RunningRequest[] | undefined;
-  hasTeams: boolean;
-  hasUsers: boolean;
-  onEnd: (request: RunningRequest) => void;
-}): JSX.Element {
-  return (
-    <div class="table-scroll">
-      <table class="cards-on-phone running">
-        <caption class="visually-hidden">Running requests, oldest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Running for</th>
-            <th scope="col">Key</th>
-            <Show when={props.hasTeams}>
-              <th scope="col" class="rank-2">
-                Team
-              </th>
-            </Show>
-            <Show when={props.hasUsers}>
-              <th scope="col" class="rank-2">
-                User
-              </th>
-            </Show>
-            <th scope="col">State</th>
-            <th scope="col" class="rank-1">
-              Model
-            </th>
-            <th scope="col" class="rank-3">
-              Path
-            </th>
-            <th scope="col" class="rank-3">
-              Client address
-            </th>
-            <NumberHeads labels={["Output"]} />
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          <Show
-            when={props.requests}
-            fallback={<SkeletonRows columns={8 + Number(props.hasTeams) + Number(props.hasUsers)} rows={4} />}
-          >
-            {(requests) => (
-              <For each={requests()}>
-                {(request) => (
-                  <RunningRow
-                    request={request}
-                    hasTeams={props.hasTeams}
-                    hasUsers={props.hasUsers}
-                    onEnd={() => props.onEnd(request)}
-                  />
-                )}
-              </For>
-            )}
-          </Show>
-        </tbody>
-      </table>
-    </div>
   );
 }
 
@@ -242,14 +193,9 @@ function RunningRow(props: {
         {props.request.output_tokens === null ? "–" : count(props.request.output_tokens)}
       </td>
       <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`End the request of ${nameOf(props.request)}`}
-          onClick={() => props.onEnd()}
-        >
+        <Button aria-label={`End the request of ${nameOf(props.request)}`} onClick={() => props.onEnd()}>
           End
-        </button>
+        </Button>
       </td>
     </tr>
   );

@@ -1,5 +1,6 @@
 import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import type { Grouping, LoggedRequest, OpenedRequest } from "./queries.ts";
 import {
   filterNames as names,
@@ -50,10 +51,7 @@ export function useRequestFilters(): RequestFilters {
     clear: () => setParameters(Object.fromEntries(names.map((name) => [name, undefined])), { replace: true }),
     grouping: () => findGrouping(parameters.group),
     setGrouping: (by) => setParameters({ group: by || undefined }, { replace: true }),
-    href(name, value) {
-      const all = Object.entries({ ...chosen(), [name]: value }).flatMap(([of, given]) => (given ? [[of, given]] : []));
-      return `/requests?${new URLSearchParams(all).toString()}`;
-    },
+    href: (name, value) => requestsHref({ ...chosen(), [name]: value }),
     opened,
     open: (request) =>
       setParameters(

@@ -1,6 +1,7 @@
-import { For, type JSX, Show } from "solid-js";
+import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
+import { Button, LabelledSelect } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -8,7 +9,9 @@ import { Edits } from "./edits.tsx";
 import { useExplain } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
-const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings"];
+const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions", "/v1/embeddings"].map(
+  (value) => ({ value, label: value }),
+);
 
 const example = JSON.stringify(
   { model: "claude-sonnet", max_tokens: 1024, stream: true, messages: [{ role: "user", content: "Hello!" }] },
@@ -18,39 +21,29 @@ const example = JSON.stringify(
 
 /** With the versions whose requests the rules were made from. */
 const clients = [
-  { name: "Any other", userAgent: "" },
-  { name: "Claude Code", userAgent: "claude-cli/2.1.330" },
-  { name: "Codex", userAgent: "codex_exec/0.169.0" },
-  { name: "opencode", userAgent: "opencode/1.18.33" },
+  { value: "", label: "Any other" },
+  { value: "claude-cli/2.1.330", label: "Claude Code" },
+  { value: "codex_exec/0.169.0", label: "Codex" },
+  { value: "opencode/1.18.33", label: "opencode" },
 ];
 
 /** Shows the body that Tollgate would send for a request. Nothing is sent to the backend. */
 export function ExplainPage(): JSX.Element {
   const explain = useExplain();
-  let path: HTMLSelectElement | undefined;
-  let client: HTMLSelectElement | undefined;
+  const [path, setPath] = createSignal("/v1/chat/completions");
+  const [client, setClient] = createSignal("");
   let body: HTMLTextAreaElement | undefined;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    explain.mutate({ path: path?.value ?? "", body: body?.value ?? "", user_agent: client?.value ?? "" });
+    explain.mutate({ path: path(), body: body?.value ?? "", user_agent: client() });
   };
   return (
     <Page title="Explain a request" help="models-and-backends#rewrites" sources={[]}>
       <SectionTabs section="help" label="Help" />
       <Panel title="Request" hint="The real rewriter runs; nothing is sent to the backend or stored">
         <form class="panel-body" onSubmit={submit}>
-          <label class="filter-field">
-            <span>Path</span>
-            <select ref={path}>
-              <For each={paths}>{(known) => <option value={known}>{known}</option>}</For>
-            </select>
-          </label>
-          <label class="filter-field">
-            <span>Client</span>
-            <select ref={client}>
-              <For each={clients}>{({ name, userAgent }) => <option value={userAgent}>{name}</option>}</For>
-            </select>
-          </label>
+          <LabelledSelect label="Path" options={paths} value={path()} onChange={setPath} />
+          <LabelledSelect label="Client" options={clients} value={client()} onChange={setClient} />
           <label class="filter-field">
             <span>Body</span>
             <textarea ref={body} class="message mono" rows="12" spellcheck={false} required>
@@ -65,9 +58,9 @@ export function ExplainPage(): JSX.Element {
             )}
           </Show>
           <div class="actions">
-            <button class="button primary" type="submit" disabled={explain.isPending}>
+            <Button tone="primary" type="submit" disabled={explain.isPending}>
               Explain
-            </button>
+            </Button>
           </div>
         </form>
       </Panel>

@@ -132,10 +132,8 @@ function OutputPanel(props: { usage: UsageSeries; actions: JSX.Element }): JSX.E
         ranked={ranked()}
         metric="output"
         view="stacked"
-        pans={false}
         span={props.usage.span()}
         bucketMinutes={props.usage.bucketMinutes()}
-        zoomed={false}
         loading={props.usage.isLoading()}
         failure={<NotLoaded query={props.usage.query} />}
         onPlotWidth={props.usage.setPlotWidth}

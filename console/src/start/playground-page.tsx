@@ -2,6 +2,8 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { count, milliseconds, threeDigits } from "../lib/format.ts";
+import { requestsHref } from "../lib/requests-href.ts";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -90,27 +92,8 @@ function RequestForm(props: RequestFormProps): JSX.Element {
   return (
     <form class="panel-body" onSubmit={submit}>
       <div class="filter-fields">
-        <label class="filter-field">
-          <span>API key</span>
-          <input
-            type="password"
-            required
-            autocomplete="off"
-            value={playgroundKey()}
-            onInput={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
-          />
-        </label>
-        <label class="filter-field">
-          <span>Model</span>
-          <input
-            type="text"
-            required
-            autocomplete="off"
-            spellcheck={false}
-            value={model() ?? props.model}
-            onInput={({ currentTarget }) => setModel(currentTarget.value)}
-          />
-        </label>
+        <LabelledInput label="API key" type="password" required value={playgroundKey()} onText={setPlaygroundKey} />
+        <LabelledInput label="Model" required spellcheck={false} value={model() ?? props.model} onText={setModel} />
       </div>
       <p class="hint">The key stays in this page’s memory, and is gone when you close or reload it.</p>
       <label class="filter-field">
@@ -120,12 +103,12 @@ function RequestForm(props: RequestFormProps): JSX.Element {
         </textarea>
       </label>
       <div class="actions">
-        <button class="button primary" type="submit" disabled={props.isRunning}>
+        <Button tone="primary" type="submit" disabled={props.isRunning}>
           Send
-        </button>
-        <button class="button" type="button" disabled={!props.isRunning} onClick={() => props.onStop()}>
+        </Button>
+        <Button disabled={!props.isRunning} onClick={() => props.onStop()}>
           Stop
-        </button>
+        </Button>
       </div>
     </form>
   );
@@ -177,7 +160,7 @@ function RunResult(props: { run: PlaygroundRun }): JSX.Element {
         <Show when={props.run.durationMs !== undefined && props.run.requestId}>
           {(id) => (
             <p>
-              <A href={`/requests?${new URLSearchParams({ open: id() }).toString()}`}>See it in the request log</A>
+              <A href={requestsHref({ open: id() })}>See it in the request log</A>
             </p>
           )}
         </Show>

@@ -39,13 +39,13 @@ export type Explanation = Awaited<ReturnType<typeof explain>>;
 export const useExplain = (): UseMutationResult<Explanation, Error, Explained> =>
   useMutation(() => ({ mutationFn: explain }));
 
-const getModelNames = async (): Promise<string[]> => [
+const getServedModels = async (): Promise<string[]> => [
   ...new Set((await responseBody(api.backends.get())).backends.flatMap(({ models }) => models)),
 ];
 
 /** The models of all backends that are known. */
-export const useModelNamesQuery = (): QueryResult<typeof getModelNames> =>
-  useQuery(() => ({ queryKey: ["model-names"], queryFn: getModelNames }));
+export const useServedModelsQuery = (): QueryResult<typeof getServedModels> =>
+  useQuery(() => ({ queryKey: ["model-names"], queryFn: getServedModels }));
 
 /** As Tollgate lists a model, or vLLM or llama.cpp does in front of which there is no file of models. */
 export interface ListedModel {

@@ -2,8 +2,7 @@ import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { FilterField } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Button, FilterField, LabelledInput, LabelledSelect } from "../ui/controls.tsx";
 import { EmptyState } from "../ui/panel.tsx";
 import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
@@ -23,18 +22,12 @@ function createClientChoice(server: ServerAddress, key: () => string): ClientCho
   const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
   const ModelSelect = (): JSX.Element => (
     <Show when={server.models().length > 1}>
-      <label class="filter-field">
-        <span>Model</span>
-        <select onChange={({ currentTarget }) => setPicked(currentTarget.value)}>
-          <For each={server.models()}>
-            {(name) => (
-              <option value={name} selected={name === model()}>
-                {name}
-              </option>
-            )}
-          </For>
-        </select>
-      </label>
+      <LabelledSelect
+        label="Model"
+        options={server.models().map((name) => ({ value: name, label: name }))}
+        value={model()}
+        onChange={setPicked}
+      />
     </Show>
   );
   return {
@@ -87,15 +80,12 @@ export function QuickStart(props: { holderKey?: string }): JSX.Element {
     <div class="quick-start">
       <div class="filter-fields">
         <Show when={!isHolder && !server.hasOwnPort()}>
-          <label class="filter-field">
-            <span>API key, for its models and their contexts</span>
-            <input
-              type="password"
-              autocomplete="off"
-              value={playgroundKey()}
-              onChange={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
-            />
-          </label>
+          <LabelledInput
+            label="API key, for its models and their contexts"
+            type="password"
+            value={playgroundKey()}
+            onChange={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
+          />
         </Show>
         <ModelSelect />
         <FilterField label="Search clients" value={search()} onInput={setSearch} />
@@ -158,14 +148,9 @@ const Row = (props: { client: Client }): JSX.Element => (
     <CodeBlock text={props.client.text} what={`the lines for ${props.client.label}`} />
     <Show when={props.client.file}>
       {(file) => (
-        <button
-          class="button"
-          type="button"
-          onClick={() => download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8")}
-        >
-          <Icon name="download" />
+        <Button icon="download" onClick={() => download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8")}>
           Download settings file
-        </button>
+        </Button>
       )}
     </Show>
   </>

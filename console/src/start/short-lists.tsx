@@ -1,5 +1,5 @@
 import { A } from "@solidjs/router";
-import { For, type JSX, Show } from "solid-js";
+import { Index, type JSX, Show } from "solid-js";
 import { count, duration, shareOf } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
@@ -40,16 +40,17 @@ const ShortList = (props: { title: string; hint: string; rows: readonly Row[] })
   <Show when={props.rows.length > 0}>
     <Panel title={props.title} hint={props.hint}>
       <ul class="list">
-        <For each={props.rows.slice(0, maxRows)}>
-          {({ href, name, value }) => (
+        {/* Each refresh makes new rows: theirs would take the focus along. */}
+        <Index each={props.rows.slice(0, maxRows)}>
+          {(row) => (
             <li>
-              <A href={href} class="name" title={name}>
-                <bdi>{name}</bdi>
+              <A href={row().href} class="name" title={row().name}>
+                <bdi>{row().name}</bdi>
               </A>
-              <span class="value">{value}</span>
+              <span class="value">{row().value}</span>
             </li>
           )}
-        </For>
+        </Index>
       </ul>
     </Panel>
   </Show>

@@ -1,7 +1,9 @@
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { createSignal, Index, type JSX, Show } from "solid-js";
 import { count, duration } from "../lib/format.ts";
+import { hourMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type States, useSilence, useStatesQuery } from "../queries.ts";
+import { Button, LabelledInput, LabelledSelect } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -27,7 +29,9 @@ export function StatesPanel(): JSX.Element {
             }
           >
             <ul class="states">
-              <For each={data().states}>{(state) => <StateItem state={state} onSilence={() => setAsked(state)} />}</For>
+              <Index each={data().states}>
+                {(state) => <StateItem state={state()} onSilence={() => setAsked(state())} />}
+              </Index>
             </ul>
           </Panel>
           <Show when={asked()}>{(state) => <SilenceDialog state={state()} onClose={() => setAsked(undefined)} />}</Show>
@@ -43,17 +47,18 @@ export const PastStates = (props: { past: States["past"] }): JSX.Element => (
     <details class="states" id="past">
       <summary>What was wrong in the last 30 days ({count(props.past.length)})</summary>
       <ul>
-        <For each={props.past}>
+        <Index each={props.past}>
           {(past) => (
             <li>
-              {past.what}{" "}
+              {past().what}{" "}
               <span class="faint">
-                {momentLabel(Date.parse(past.since))}, for {duration(Date.parse(past.until) - Date.parse(past.since))}
-                {past.instance === null ? "" : `, ${past.instance}`}
+                {momentLabel(Date.parse(past().since))}, for{" "}
+                {duration(Date.parse(past().until) - Date.parse(past().since))}
+                {past().instance === null ? "" : `, ${past().instance}`}
               </span>
             </li>
           )}
-        </For>
+        </Index>
       </ul>
     </details>
   </Show>
@@ -70,14 +75,7 @@ function StateItem(props: { state: State; onSilence: () => void }): JSX.Element 
       <p>
         {props.state.remedy} <HandbookLink to="watching#what-is-wrong">Handbook</HandbookLink>
       </p>
-      <Show
-        when={props.state.silenced}
-        fallback={
-          <button class="button" type="button" onClick={() => props.onSilence()}>
-            Silence
-          </button>
-        }
-      >
+      <Show when={props.state.silenced} fallback={<Button onClick={() => props.onSilence()}>Silence</Button>}>
         {(silenced) => (
           <p>
             Silenced until {momentLabel(Date.parse(silenced().until))} by {silenced().by}: {silenced().why}
@@ -88,16 +86,21 @@ function StateItem(props: { state: State; onSilence: () => void }): JSX.Element 
   );
 }
 
-const hours = { "an hour": 1, "a day": 24, "a week": 168 } as const;
+/** In hours. */
+const lengths = [
+  { value: "1", label: "an hour" },
+  { value: "24", label: "a day" },
+  { value: "168", label: "a week" },
+];
 
 function SilenceDialog(props: { state: State; onClose: () => void }): JSX.Element {
   const silence = useSilence();
-  const [lasts, setLasts] = createSignal<number>(hours["a day"]);
+  const [hours, setHours] = createSignal("24");
   const [why, setWhy] = createSignal("");
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const { kind, instance } = props.state;
-    const until = new Date(serverNow() + lasts() * 3_600_000).toISOString();
+    const until = new Date(serverNow() + Number(hours()) * hourMs).toISOString();
     silence.mutate(
       { kind, ...(instance !== null && { instance }), until, why: why() },
       { onSuccess: () => props.onClose() },
@@ -107,28 +110,8 @@ function SilenceDialog(props: { state: State; onClose: () => void }): JSX.Elemen
     <Dialog title={`Silence: ${props.state.what}`} onClose={() => props.onClose()}>
       <form onSubmit={submit}>
         <p>No alert and no notice tells of it until then. If it goes and comes again, it is told again.</p>
-        <label>
-          For
-          <select onChange={({ currentTarget }) => setLasts(Number(currentTarget.value))}>
-            <For each={Object.entries(hours)}>
-              {([label, value]) => (
-                <option value={value} selected={value === lasts()}>
-                  {label}
-                </option>
-              )}
-            </For>
-          </select>
-        </label>
-        <label>
-          Why
-          <input
-            type="text"
-            required
-            maxlength={300}
-            value={why()}
-            onInput={({ currentTarget }) => setWhy(currentTarget.value)}
-          />
-        </label>
+        <LabelledSelect label="For" class="field" options={lengths} value={hours()} onChange={setHours} />
+        <LabelledInput label="Why" class="field" required maxlength={300} value={why()} onText={setWhy} />
         <FormEnd action="Silence" isPending={silence.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>

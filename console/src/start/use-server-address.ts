@@ -1,6 +1,6 @@
 import { useSettingsQuery } from "../queries.ts";
 import type { ClientValues } from "./quick-start-lines.ts";
-import { type ListedModel, useListedModelsQuery, useModelNamesQuery, useOverviewQuery } from "./queries.ts";
+import { type ListedModel, useListedModelsQuery, useServedModelsQuery, useOverviewQuery } from "./queries.ts";
 
 export interface ServerAddress {
   /** Where `/v1` is. If it has a port of its own, and no `PUBLIC_URL`, only the operator knows the address that clients use. */
@@ -25,7 +25,7 @@ export function useServerAddress(apiKey: () => string = () => ""): ServerAddress
   const valueOf = (name: string): string | undefined =>
     settings.data?.settings.find((setting) => setting.name === name)?.value ?? undefined;
   const hasOwnPort = (): boolean => overview.data?.separate_ports === true;
-  const names = useModelNamesQuery();
+  const names = useServedModelsQuery();
   // Only at a port that is known to have `/v1`.
   const listed = useListedModelsQuery(() => (overview.data === undefined || hasOwnPort() ? "" : apiKey()));
   const models = (): readonly string[] => {

@@ -4,7 +4,7 @@ import { spanLabel, zonedClockLabel } from "../lib/time-labels.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { barStep, presetLabel, presetOptions, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
 import type { TimeRangeState } from "../lib/use-time-range.ts";
-import { SegmentedControl } from "./controls.tsx";
+import { Button, SegmentedControl } from "./controls.tsx";
 
 /** What a chart's bars sum up, as `15-minute bars`: on a narrow screen, several buckets are one bar. */
 export function createBars(
@@ -34,9 +34,7 @@ export const PresetControl = (props: { state: TimeRangeState }): JSX.Element => 
 
 export const ResetZoom = (props: { state: Pick<TimeRangeState, "chosen" | "setZoom"> }): JSX.Element => (
   <Show when={props.state.chosen().zoom}>
-    <button class="button" type="button" onClick={() => props.state.setZoom(undefined)}>
-      Reset zoom
-    </button>
+    <Button onClick={() => props.state.setZoom(undefined)}>Reset zoom</Button>
   </Show>
 );
 

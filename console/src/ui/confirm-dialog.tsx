@@ -1,4 +1,5 @@
 import { type JSX, onMount } from "solid-js";
+import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 
 interface ConfirmDialogProps {
@@ -25,12 +26,12 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
     <Dialog title={props.title} focusAfter={() => props.focusAfter?.() ?? null} onClose={() => props.onClose()}>
       {props.children}
       <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+        <Button ref={cancel} onClick={() => props.onClose()}>
           Cancel
-        </button>
-        <button class="button danger" type="button" onClick={confirm}>
+        </Button>
+        <Button tone="danger" onClick={confirm}>
           {props.action}
-        </button>
+        </Button>
       </div>
     </Dialog>
   );

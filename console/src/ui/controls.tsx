@@ -1,4 +1,4 @@
-import { createUniqueId, For, type JSX, Show } from "solid-js";
+import { createUniqueId, For, type JSX, Show, splitProps } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -40,6 +40,34 @@ export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JS
   );
 }
 
+interface ButtonProps extends Omit<JSX.ButtonHTMLAttributes<HTMLButtonElement>, "class" | "classList"> {
+  tone?: "primary" | "danger" | "busy" | "near" | false | undefined;
+  icon?: IconName;
+}
+
+const classOf = (name: string, tone: ButtonProps["tone"]): string => (tone ? `${name} ${tone}` : name);
+
+/** It submits no form, unless it says so. */
+export function Button(props: ButtonProps): JSX.Element {
+  const [own, rest] = splitProps(props, ["tone", "icon", "children"]);
+  return (
+    <button class={classOf("button", own.tone)} type="button" {...rest}>
+      <Show when={own.icon}>{(icon) => <Icon name={icon()} />}</Show>
+      {own.children}
+    </button>
+  );
+}
+
+/** A button without a text. @param props.label what it is called */
+export function IconButton(props: ButtonProps & { icon: IconName; label: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["icon", "label", "tone"]);
+  return (
+    <button class={classOf("icon-button", own.tone)} type="button" aria-label={own.label} {...rest}>
+      <Icon name={own.icon} />
+    </button>
+  );
+}
+
 /** A search field. @param props.isFirst of a dialog: it takes the focus */
 export function FilterField(props: {
   label: string;
@@ -65,17 +93,21 @@ export function FilterField(props: {
 }
 
 /** @param props.text is asked for when it is clicked */
-export const CsvButton = (props: { disabled: boolean; fileName: string; text: () => string }): JSX.Element => (
-  <button
-    class="button"
-    type="button"
-    disabled={props.disabled}
-    onClick={() => downloadCsv(props.fileName, props.text())}
-  >
-    <Icon name="download" />
-    CSV
-  </button>
-);
+export function CsvButton(props: {
+  disabled: boolean;
+  fileName: string;
+  text: () => string | Promise<string>;
+}): JSX.Element {
+  const save = async (): Promise<void> => {
+    const { fileName, text } = props;
+    downloadCsv(fileName, await text());
+  };
+  return (
+    <Button icon="download" disabled={props.disabled} onClick={() => void save()}>
+      CSV
+    </Button>
+  );
+}
 
 /** @param props.label the state, not the effect of a click: `alpha is active` */
 export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
@@ -109,6 +141,66 @@ export function TextField(props: {
       {props.children({ id, "aria-describedby": `${id}-hint` })}
       <small id={`${id}-hint`}>{props.hint}</small>
     </div>
+  );
+}
+
+type InputProps = JSX.InputHTMLAttributes<HTMLInputElement> & {
+  label: string;
+  /** Called with what is typed. */
+  onText?: (text: string) => void;
+};
+
+function Input(props: Omit<InputProps, "label">): JSX.Element {
+  const [own, rest] = splitProps(props, ["onText"]);
+  return <input autocomplete="off" onInput={(event) => own.onText?.(event.currentTarget.value)} {...rest} />;
+}
+
+/** A `TextField` with an input; other attributes are the input's. */
+export function InputField(props: InputProps & { hint: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "hint"]);
+  return <TextField {...own}>{(ids) => <Input {...ids} {...rest} />}</TextField>;
+}
+
+/** An input with a label above; other attributes are the input's. @param props.class of the label */
+export function LabelledInput(props: InputProps): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "class"]);
+  return (
+    <label class={own.class ?? "filter-field"}>
+      <span>{own.label}</span>
+      <Input {...rest} />
+    </label>
+  );
+}
+
+type SelectProps<T extends string> = Omit<JSX.SelectHTMLAttributes<HTMLSelectElement>, "onChange"> & {
+  options: readonly { value: T; label: string }[];
+  value: T;
+  onChange?: (value: T) => void;
+};
+
+export function Select<T extends string>(props: SelectProps<T>): JSX.Element {
+  const [own, rest] = splitProps(props, ["options", "value", "onChange"]);
+  return (
+    <select {...rest} onChange={(event) => own.onChange?.(event.currentTarget.value as T)}>
+      <For each={own.options}>
+        {({ value, label }) => (
+          <option value={value} selected={value === own.value}>
+            {label}
+          </option>
+        )}
+      </For>
+    </select>
+  );
+}
+
+/** See `LabelledInput`. */
+export function LabelledSelect<T extends string>(props: SelectProps<T> & { label: string }): JSX.Element {
+  const [own, rest] = splitProps(props, ["label", "class"]);
+  return (
+    <label class={own.class ?? "filter-field"}>
+      <span>{own.label}</span>
+      <Select {...rest} />
+    </label>
   );
 }
 

@@ -1,5 +1,5 @@
 import { createSignal, For, type JSX, onCleanup, Show } from "solid-js";
-import { Icon } from "./icon.tsx";
+import { Button } from "./controls.tsx";
 
 interface CopyProps {
   text: string;
@@ -24,15 +24,18 @@ export function CopyButton(props: CopyProps): JSX.Element {
   };
 
   return (
-    <button class="button" classList={{ primary: props.primary ?? false }} type="button" onClick={() => void copy()}>
-      <Icon name={outcome() === "copied" ? "check" : "copy"} />
+    <Button
+      icon={outcome() === "copied" ? "check" : "copy"}
+      tone={props.primary && "primary"}
+      onClick={() => void copy()}
+    >
       <span aria-live="polite">
         <Show when={outcome()} fallback="Copy">
           {outcome() === "copied" ? "Copied" : "Select and copy it manually"}
         </Show>
         <span class="visually-hidden"> {props.what}</span>
       </span>
-    </button>
+    </Button>
   );
 }
 

@@ -1,4 +1,5 @@
 import { createUniqueId, type JSX, onCleanup, onMount, Show } from "solid-js";
+import { Button } from "./controls.tsx";
 
 interface DialogProps {
   title: string;
@@ -72,17 +73,12 @@ export const FormEnd = (props: {
       )}
     </Show>
     <div class="dialog-actions">
-      <button class="button" type="button" disabled={props.isPending} onClick={() => props.onCancel()}>
+      <Button disabled={props.isPending} onClick={() => props.onCancel()}>
         Cancel
-      </button>
-      <button
-        class="button"
-        classList={{ danger: props.danger, primary: !props.danger }}
-        type="submit"
-        disabled={props.isPending || props.disabled}
-      >
+      </Button>
+      <Button tone={props.danger ? "danger" : "primary"} type="submit" disabled={props.isPending || props.disabled}>
         {props.action}
-      </button>
+      </Button>
     </div>
   </>
 );

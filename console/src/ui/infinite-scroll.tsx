@@ -14,7 +14,7 @@ interface InfiniteScroll<T> {
   showMoreWhenSeen: (element: Element) => void;
 }
 
-interface PagedList {
+export interface PagedList {
   hasMore: () => boolean;
   /** Adds rows to the list. */
   loadMore: () => void;

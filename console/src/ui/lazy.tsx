@@ -9,6 +9,7 @@ import {
   Show,
 } from "solid-js";
 import { Dynamic } from "solid-js/web";
+import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Page } from "./page.tsx";
 import { EmptyState } from "./panel.tsx";
@@ -81,8 +82,6 @@ export const FailedDialog = (props: { hasFailed: boolean; title: string; onClose
 export const LoadFailed = (): JSX.Element => (
   <EmptyState title="This part of the console could not be loaded">
     <p>The server does not respond, or it was upgraded since this page was opened.</p>
-    <button class="button" type="button" onClick={() => location.reload()}>
-      Reload the page
-    </button>
+    <Button onClick={() => location.reload()}>Reload the page</Button>
   </EmptyState>
 );

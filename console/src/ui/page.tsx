@@ -10,6 +10,7 @@ import { causeOf } from "../client.ts";
 import { timeAgo } from "../lib/format.ts";
 import { now, toServerTime } from "../lib/server-clock.ts";
 import { refreshPanels, usePanels } from "../queries.ts";
+import { Button, IconButton } from "./controls.tsx";
 import { Icon } from "./icon.tsx";
 import { StatesLine } from "./states-line.tsx";
 
@@ -89,9 +90,7 @@ function FailureNotice(props: { failures: readonly Failure[]; onRetry: () => voi
             )}
           </Index>
         </div>
-        <button class="button" type="button" onClick={() => props.onRetry()}>
-          Try again
-        </button>
+        <Button onClick={() => props.onRetry()}>Try again</Button>
       </div>
     </Show>
   );
@@ -129,15 +128,7 @@ function Freshness(): JSX.Element {
   const { oldest, isFetching } = usePanels();
   return (
     <div class="freshness">
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Refresh"
-        classList={{ busy: isFetching() }}
-        onClick={refreshPanels}
-      >
-        <Icon name="refresh" />
-      </button>
+      <IconButton icon="refresh" label="Refresh" tone={isFetching() && "busy"} onClick={refreshPanels} />
       <Show when={oldest()}>{(at) => <span>Updated {timeAgo(now() - toServerTime(at()))}</span>}</Show>
     </div>
   );

@@ -1,5 +1,6 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
+import { Button } from "./controls.tsx";
 
 /** The part of a query that a panel needs. */
 export interface PanelQuery {
@@ -44,16 +45,13 @@ export function Panel(props: PanelProps): JSX.Element {
 }
 
 const TryAgain = (props: { query: PanelQuery }): JSX.Element => (
-  <button
-    class="button"
-    type="button"
-    disabled={props.query.isFetching}
-    // A chart would take the press for one on itself.
+  <Button
+    disabled={props.query.isFetching} // A chart would take the press for one on itself.
     onPointerDown={(event) => event.stopPropagation()}
     onClick={() => void props.query.refetch()}
   >
     Try again
-  </button>
+  </Button>
 );
 
 /** In place of data that could not be loaded. */
@@ -75,3 +73,11 @@ export function EmptyState(props: { title: string; children?: JSX.Element }): JS
     </div>
   );
 }
+
+/** A line of a list of facts, `<dl class="facts">`. */
+export const Fact = (props: { name: string; children: JSX.Element }): JSX.Element => (
+  <div>
+    <dt>{props.name}</dt>
+    <dd>{props.children}</dd>
+  </div>
+);

@@ -3,6 +3,7 @@ import { plural } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { NotLoaded, type PanelQuery } from "./panel.tsx";
 import { SkeletonRows } from "./skeleton.tsx";
+import { type HeadList, Heads, listHeads } from "./table.tsx";
 
 interface SumsTableProps<Row> {
   caption: string;
@@ -13,11 +14,10 @@ interface SumsTableProps<Row> {
   choice: string;
   /** What tells rows apart: a row whose sums change stays, with the focus. */
   idOf: (row: Row) => string;
-  head: JSX.Element;
+  heads: HeadList;
   children: (row: () => Row) => JSX.Element;
-  /** How many columns the number of rows takes, and how many there are beside them while they load. */
+  /** How many columns the number of rows takes. */
   span: number;
-  numbers: number;
   /** The sums, after the number of rows. */
   foot: JSX.Element;
   /** In place of no rows. */
@@ -44,10 +44,12 @@ function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
         <table class="cards-on-phone sums" classList={{ stale: isStale() }} aria-busy={isStale()}>
           <caption class="visually-hidden">{props.caption}</caption>
           <thead>
-            <tr>{props.head}</tr>
+            <tr>
+              <Heads heads={props.heads} />
+            </tr>
           </thead>
           <tbody>
-            <Show when={props.rows} fallback={<SkeletonRows columns={props.span + props.numbers} />}>
+            <Show when={props.rows} fallback={<SkeletonRows columns={listHeads(props.heads).length} />}>
               <For each={scroll.shown().map((row) => props.idOf(row))}>
                 {(id) => <Show when={byId().get(id)}>{(row) => <tr>{props.children(row)}</tr>}</Show>}
               </For>

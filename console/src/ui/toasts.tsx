@@ -1,6 +1,6 @@
 import { For, type JSX, Show } from "solid-js";
 import { dismissToast, toasts } from "../lib/toasts.ts";
-import { Icon } from "./icon.tsx";
+import { IconButton } from "./controls.tsx";
 
 /** The visible toasts. Screen readers announce them. */
 export function Toasts(): JSX.Element {
@@ -24,9 +24,7 @@ export function Toasts(): JSX.Element {
                 </button>
               )}
             </Show>
-            <button class="icon-button" type="button" aria-label="Dismiss" onClick={() => dismissToast(toast)}>
-              <Icon name="close" />
-            </button>
+            <IconButton icon="close" label="Dismiss" onClick={() => dismissToast(toast)} />
           </div>
         )}
       </For>

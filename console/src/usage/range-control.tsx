@@ -3,9 +3,8 @@ import { dayMs, floorToStep, parseSeoulMinute, seoulDay } from "../lib/seoul-tim
 import { now } from "../lib/server-clock.ts";
 import { maxDays, presetLabel, type RangePreset, type TimeSpan } from "../lib/time-range.ts";
 import type { TimeRangeState } from "../lib/use-time-range.ts";
-import { SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Button, InputField, SegmentedControl } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Icon } from "../ui/icon.tsx";
 
 const optionsOf = (presets: readonly RangePreset[]) => presets.map((value) => ({ value, label: presetLabel(value) }));
 const barOptions = optionsOf(["month", "last-month", "24h", "7d", "30d"]);
@@ -32,16 +31,14 @@ export function RangeControl(props: { range: TimeRangeState; span: TimeSpan }): 
         value={chosenPreset() ?? "today"}
         onChange={(preset) => props.range.setPreset(preset)}
       />
-      <button
-        class="button"
-        type="button"
+      <Button
+        icon="calendar"
         aria-haspopup="dialog"
         aria-pressed={daysLabel() !== "Days"}
         onClick={() => setOpen(true)}
       >
-        <Icon name="calendar" />
         {daysLabel()}
-      </button>
+      </Button>
       <Show when={isOpen()}>
         <DaysDialog
           span={props.span}
@@ -103,9 +100,9 @@ function DaysDialog(props: DaysDialogProps): JSX.Element {
       <div class="actions">
         <For each={dialogOptions}>
           {({ value, label }) => (
-            <button class="button" type="button" aria-pressed={props.preset === value} onClick={() => choose(value)}>
+            <Button aria-pressed={props.preset === value} onClick={() => choose(value)}>
               {label}
-            </button>
+            </Button>
           )}
         </For>
       </div>
@@ -118,12 +115,10 @@ function DaysDialog(props: DaysDialogProps): JSX.Element {
           <Show when={problem()}>{(text) => <>{text()}.</>}</Show>
         </p>
         <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={problem() !== undefined}>
+          <Button onClick={() => props.onClose()}>Cancel</Button>
+          <Button tone="primary" type="submit" disabled={problem() !== undefined}>
             Show
-          </button>
+          </Button>
         </div>
       </form>
     </Dialog>
@@ -137,18 +132,15 @@ function DayField(props: {
   onInput: (day: string) => void;
 }): JSX.Element {
   return (
-    <TextField label={props.label} hint={`${props.range[0]} to ${props.range[1]}`}>
-      {(ids) => (
-        <input
-          {...ids}
-          type="date"
-          required
-          min={props.range[0]}
-          max={props.range[1]}
-          value={props.value}
-          onInput={(event) => props.onInput(event.currentTarget.value)}
-        />
-      )}
-    </TextField>
+    <InputField
+      label={props.label}
+      hint={`${props.range[0]} to ${props.range[1]}`}
+      type="date"
+      required
+      min={props.range[0]}
+      max={props.range[1]}
+      value={props.value}
+      onText={(text) => props.onInput(text)}
+    />
   );
 }

@@ -20,12 +20,11 @@ interface UsageChartProps {
   view: UsageView;
   span: TimeSpan;
   bucketMinutes: number;
-  zoomed: boolean;
+  /** See `Chart`. */
+  zoomed?: boolean;
   loading: boolean;
   failure: JSX.Element;
   onZoom: (zoom: TimeSpan | undefined) => void;
-  /** See `Chart`. */
-  pans?: boolean;
   onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;
 }
@@ -86,8 +85,7 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       whole
       rows={rows}
       onZoom={(zoom) => props.onZoom(zoom)}
-      zoomed={props.zoomed}
-      pans={props.pans ?? true}
+      {...(props.zoomed !== undefined && { zoomed: props.zoomed })}
       loaded={props.buckets !== undefined}
       loading={props.loading}
       onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}

@@ -31,13 +31,3 @@ export const sumsOf = (fields: UsageFields): UsageSums => ({
 
 export const metricOf = (sums: UsageSums, metric: UsageMetric): number =>
   metric === "total" ? sums.input + sums.output : sums[metric];
-
-export function addSums(all: Iterable<UsageSums>): UsageSums {
-  const sums: UsageSums = { requests: 0, input: 0, output: 0 };
-  for (const one of all) {
-    sums.requests += one.requests;
-    sums.input += one.input;
-    sums.output += one.output;
-  }
-  return sums;
-}

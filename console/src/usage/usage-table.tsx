@@ -4,14 +4,15 @@ import { count } from "../lib/format.ts";
 import { dayMs, parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
+import { requestsHref } from "../lib/requests-href.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
-import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
 import { changeOf, type Group, groups, isLogGroup, noUsage, type ReportRow, reportCsv, type Sums } from "./report.ts";
 import type { Report } from "./report-queries.ts";
 import { UsageNotes } from "./usage-notes.tsx";
 import { currencyOf, type ReportState } from "./use-report.ts";
+import { CostCell, type HeadList, NumberCell, numbers } from "../ui/table.tsx";
 
 interface TableProps {
   state: ReportState;
@@ -70,8 +71,7 @@ export function UsageTable(props: TableProps): JSX.Element {
         idOf={(row) => row.id}
         choice={JSON.stringify(props.state.request())}
         span={by() === "key_model" ? 2 : 1}
-        numbers={4}
-        head={<Heads {...columns()} />}
+        heads={headsOf(columns())}
         foot={
           <Show when={props.state.report()}>
             {(report) => <SumCells sums={report().total} before={report().before?.total} {...columns()} />}
@@ -93,7 +93,7 @@ export function UsageTable(props: TableProps): JSX.Element {
             </Show>
             <SumCells
               sums={row()}
-              href={requestsHref(props.state.report(), row())}
+              href={requestsOf(props.state.report(), row())}
               before={earlier() && (earlier()?.get(row().id) ?? noUsage)}
               {...columns()}
             />
@@ -121,24 +121,15 @@ interface Columns {
   earlier: ReadonlyMap<string, Sums> | undefined;
 }
 
-const Heads = (props: Columns): JSX.Element => (
-  <>
-    <th scope="col">{props.by === "key_model" ? "Key" : groups[props.by]}</th>
-    <Show when={props.by === "key_model"}>
-      <th scope="col">Model</th>
-    </Show>
-    <NumberHeads
-      labels={[
-        "Requests",
-        "Input",
-        ...(props.hasCache ? ["Of which from cache"] : []),
-        "Output",
-        ...(props.currency === undefined ? [] : ["Cost"]),
-        ...(props.earlier === undefined ? [] : ["Change"]),
-      ]}
-    />
-  </>
-);
+const headsOf = ({ by, hasCache, currency, earlier }: Columns): HeadList => [
+  by === "key_model" ? "Key" : groups[by],
+  by === "key_model" && "Model",
+  ...numbers("Requests", "Input"),
+  ...(hasCache ? numbers("Of which from cache") : []),
+  ...numbers("Output"),
+  ...(currency === undefined ? [] : numbers("Cost")),
+  ...(earlier === undefined ? [] : numbers("Change")),
+];
 
 function NameCell(props: TableProps & { row: ReportRow; by: Group }): JSX.Element {
   const colour = (): number => props.colourOf?.(props.row.id) ?? 0;
@@ -190,7 +181,7 @@ const SumCells = (
 const logMs = 7 * dayMs;
 
 /** The requests of a row, as far as the request log has them and can be filtered by what the row is of. */
-function requestsHref(report: Report | undefined, { id, value }: ReportRow): string | undefined {
+function requestsOf(report: Report | undefined, { id, value }: ReportRow): string | undefined {
   if (report === undefined || report.span.from < serverNow() - logMs) return undefined;
   const { filter, by } = report.request;
   const isOfLabels = filter.tag !== undefined || filter.owner !== undefined;
@@ -198,7 +189,7 @@ function requestsHref(report: Report | undefined, { id, value }: ReportRow): str
   if (isOfLabels || !isLogGroup(by) || !wanted) return undefined;
   const { from, to } = report.span;
   const span = { since: seoulMinute(from), ...(to < serverNow() && { until: seoulMinute(to) }) };
-  return `/requests?${new URLSearchParams({ ...filter, [by]: wanted, ...span }).toString()}`;
+  return requestsHref({ ...filter, [by]: wanted, ...span });
 }
 
 export const spanOfDay = (day: string): TimeSpan => {

@@ -56,7 +56,8 @@ function compressStream({ body, status, headers }: Response, encoding: Encoding)
   const type = headers.get("content-type") ?? "";
   if (body === null || status !== 200 || !type.startsWith("application/json")) return undefined;
   const compression = Duplex.toWeb(compressor[encoding]()) as unknown as CompressionStream;
-  return new Response(body.pipeThrough(compression), { headers: { "content-type": type, ...headersOf(encoding) } });
+  for (const [name, value] of Object.entries(headersOf(encoding))) headers.set(name, value);
+  return new Response(body.pipeThrough(compression), { headers });
 }
 
 /** Elysia wraps an error in an object of a class of its own. */

@@ -125,24 +125,27 @@ function matches({ name, owner, note, tags }: Key, text: string): boolean {
  */
 export async function* maskedKeysJson(
   { keys: { list }, limits }: Pick<Store, "keys" | "limits">,
-  { search = "", key_id: keyId }: KeyQuery,
+  { search = "", key_id: keyId, limit = Infinity }: KeyQuery,
 ): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   const text = search.trim().toLowerCase();
   const isWanted = (key: Key): boolean => (keyId ?? key.id) === key.id && (text === "" || matches(key, text));
   let after = keyId === undefined ? 0 : keyId - 1;
   let separator = "";
+  let left = limit;
   for (;;) {
     const keys = await list({ after, limit: keyId === undefined ? keysPerSlice : 1 });
     const last = keys.at(-1);
     if (last === undefined || (keyId !== undefined && after >= keyId)) return;
     after = last.id;
-    const found = keys.filter(isWanted);
+    const found = keys.filter(isWanted).slice(0, left);
     if (found.length === 0) continue;
     const subjects = found.map(({ id, rules }) => ({ id, limits: rules }));
     const loads = await readLoads(limits, subjects);
     const bodies = found.map((key) => JSON.stringify(maskedKeyBody(key, loads.get(key.id))));
     yield encoder.encode(separator + bodies.join(","));
     separator = ",";
+    left -= found.length;
+    if (left === 0) return;
   }
 }

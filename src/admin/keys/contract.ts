@@ -192,6 +192,14 @@ export const rotationRequest = t.Object({
 });
 const keyQuery = t.Object({
   key_id: keyParameter,
+  limit: t.Optional(
+    t.Integer({
+      minimum: 1,
+      maximum: 1000,
+      description: "At most so many. The response has an ETag, and is 304 if If-None-Match has it",
+      error: "limit must be an integer from 1 to 1000",
+    }),
+  ),
   search: textParameter("search", 1000, "Only keys whose name, owner, note or tags contain it, in any case"),
 });
 const keyDeletionQuery = t.Object({
@@ -307,7 +315,11 @@ export const setKeyPolicy = takesBody(
   },
   { 200: keyPolicyBody },
 );
-export const listKeys = takesQuery("All keys, by id", keyQuery, t.Array(keyBody));
+const keyList = takesQuery("All keys, by id", keyQuery, t.Array(keyBody));
+export const listKeys = {
+  ...keyList,
+  response: { ...keyList.response, 304: t.Void({ description: "The client has them already" }) },
+};
 export const createKey = takesBody(
   "Create a key; only this response shows it in full",
   strict(newKeyRequest),

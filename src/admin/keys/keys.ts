@@ -31,8 +31,14 @@ export interface IdContext {
 
 export const listKeys =
   ({ store, log }: AdminDeps) =>
-  ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> =>
-    streamJson(request, ["[", maskedKeysJson(store, query), "]"], log);
+  async ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> => {
+    const keys = maskedKeysJson(store, query);
+    if (query.limit === undefined) return streamJson(request, ["[", keys, "]"], log);
+    const body = `[${Buffer.concat(await Array.fromAsync(keys)).toString()}]`;
+    const headers = { etag: `W/"${Bun.hash(body).toString(36)}"`, "content-type": "application/json;charset=utf-8" };
+    const isKnown = request.headers.get("if-none-match") === headers.etag;
+    return new Response(isKnown ? null : body, { status: isKnown ? 304 : 200, headers });
+  };
 
 export const createKey =
   ({ store, log, clock }: AdminDeps) =>

@@ -25,7 +25,7 @@ const backendBody = t.Object({
     ...timestamp,
     description: "Since when the only backend, which is in all the same, is known not to respond",
   }),
-  taken_out_by: nullable(t.String({ description: "Who has it drain; null: it does not" })),
+  taken_out_by: nullable(t.String({ description: "Who took it out; null: nobody" })),
   in_flight: count,
   waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
   max_concurrency: nullable(count),

@@ -14,7 +14,7 @@ export const queueBody = t.Object(
 );
 export const placeBody = t.Object(
   { position: t.Integer({ minimum: 1 }), of: t.Integer({ minimum: 1 }) },
-  { description: "Of a request that is queued: where it stands among those for the same model, by age" },
+  { description: "Of a request that waits: where it stands among those for the same model, by age" },
 );
 type Place = Static<typeof placeBody>;
 

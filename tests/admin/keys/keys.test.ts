@@ -304,6 +304,15 @@ onEachEngine(({ engine }) => {
       expect(response.text).not.toContain("sk-many");
       const ofOne = async (query: string) =>
         (await admin.send("GET", `/api/keys?${query}`, { as: owner })).json.map(({ name }: { name: string }) => name);
+      const first = await admin.send("GET", "/api/keys?limit=150", { as: owner });
+      expect(first.json).toEqual(response.json.slice(0, 150));
+      const known = { "if-none-match": first.headers.get("etag") ?? "" };
+      const again = () => admin.send("GET", "/api/keys?limit=150", { as: owner, headers: known });
+      expect([(await again()).status, (await again()).text]).toEqual([304, ""]);
+      await admin.store.keys.update(response.json[149].id, { name: "renamed" });
+      expect([(await again()).status, (await again()).json.at(-1).name]).toEqual([200, "renamed"]);
+      expect(await admin.send("GET", "/api/keys?limit=0", { as: owner })).toMatchObject({ status: 400 });
+      await admin.store.keys.update(response.json[149].id, { name: response.json[149].name });
       const { id } = response.json.at(-150);
       expect(await ofOne(`key_id=${id}`)).toEqual(["many 300"]);
       expect(await ofOne(`key_id=${id}&search=many 301`)).toEqual([]);

@@ -1,6 +1,7 @@
 import type { CDPSession, Page } from "playwright-core";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { createRandom } from "../../support/random.ts";
+import type { Store } from "../../../src/store/store.ts";
 import type { ConsoleUnderTest } from "./console-under-test.ts";
 import { seed, seedKeys, usage } from "./seed.ts";
 
@@ -23,12 +24,7 @@ const minutesPerTransaction = 20;
  */
 export function seedYear(dataDir: string, keyCount: number): Promise<void> {
   return seed(dataDir, async (store) => {
-    // Made minutes apart, with secrets as the program makes them: neither compresses like a counter.
-    const ids = await seedKeys(
-      store,
-      Array.from({ length: keyCount }, (_, index) => `team-${index} service key`),
-      { apartMs: 437_281, secret: (index) => new Bun.CryptoHasher("md5").update(`key ${index}`).digest("hex") },
-    );
+    const ids = await createKeys(store, keyCount);
     const now = Math.floor(Date.now() / 3_600_000) * 60;
     const minutes = [
       ...Array.from({ length: 288 }, (_, index) => now - index * 5),
@@ -47,6 +43,29 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
         ),
       );
     }
+  });
+}
+
+/** Made minutes apart, with secrets as the program makes them: neither compresses like a counter. */
+const createKeys = (store: Store, keyCount: number): Promise<number[]> =>
+  seedKeys(
+    store,
+    Array.from({ length: keyCount }, (_, index) => `team-${index} service key`),
+    { apartMs: 437_281, secret: (index) => new Bun.CryptoHasher("md5").update(`key ${index}`).digest("hex") },
+  );
+
+/** Keys of which every hundredth was used in each of the last hours. */
+export function seedManyKeys(dataDir: string, keyCount: number): Promise<void> {
+  return seed(dataDir, async (store) => {
+    const ids = await createKeys(store, keyCount);
+    const now = Math.floor(Date.now() / 3_600_000) * 60;
+    await store.usage.add(
+      ids
+        .filter((id) => id % 100 === 1)
+        .flatMap((id) =>
+          Array.from({ length: 20 }, (_, hour) => usage(id, now - hour * 60, [id, id * 17, hour * 211])),
+        ),
+    );
   });
 }
 

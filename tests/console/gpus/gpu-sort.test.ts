@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { formatGpuSort, nextGpuSort, parseGpuSort, sortGpus } from "../../../console/src/gpus/gpu-sort.ts";
+import { gpuColumns, sortGpus } from "../../../console/src/gpus/gpu-sort.ts";
+import { formatSort, nextSort, parseSort } from "../../../console/src/lib/sort.ts";
 import { seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
 import { sampleGpu } from "./sample-gpu.ts";
 
@@ -10,7 +11,7 @@ const gpus = [
   sampleGpu({ gpu_id: 0, power_draw_w: 300, temp_c: 50, recorded_at }),
   sampleGpu({ gpu_id: 1, power_draw_w: 0, temp_c: 90, recorded_at }),
 ];
-const idsBy = (text?: string, of = gpus) => sortGpus(of, parseGpuSort(text), now).map(({ gpu_id }) => gpu_id);
+const idsBy = (text?: string, of = gpus) => sortGpus(of, parseSort(text, gpuColumns), now).map(({ gpu_id }) => gpu_id);
 
 test("at first the silent ones come, then the hot ones, the hottest first, then the others by id", () => {
   const silent = sampleGpu({ gpu_id: 9, recorded_at: seoulTimestamp(now - 500_000) });
@@ -31,8 +32,8 @@ test.each([
 });
 
 test("the first click on a measure shows its highest values, the second one its lowest", () => {
-  const first = nextGpuSort(parseGpuSort(undefined), "temperature");
-  expect(formatGpuSort(first)).toBe("-temperature");
-  expect(formatGpuSort(nextGpuSort(first, "temperature"))).toBe("temperature");
-  expect(formatGpuSort(nextGpuSort(first, "gpu"))).toBe("gpu");
+  const first = nextSort(undefined, "temperature", gpuColumns);
+  expect(formatSort(first)).toBe("-temperature");
+  expect(formatSort(nextSort(first, "temperature", gpuColumns))).toBe("temperature");
+  expect(formatSort(nextSort(first, "gpu", gpuColumns))).toBe("gpu");
 });

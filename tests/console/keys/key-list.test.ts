@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { formatKeySort, nextKeySort, parseKeySort, sortKeys } from "../../../console/src/keys/key-list.ts";
+import { keyColumns, parseKeySort, sortKeys } from "../../../console/src/keys/key-list.ts";
+import { formatSort, nextSort } from "../../../console/src/lib/sort.ts";
 import type { Key } from "../../../console/src/queries.ts";
 
 const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => {
@@ -39,7 +40,7 @@ test.each([undefined, "", "nothing", "-", "toString"])("%p sorts by creation", (
 
 test("the first click on a column sorts numbers descending and names ascending, the second reverses it", () => {
   const unsorted = parseKeySort(undefined);
-  expect(formatKeySort(nextKeySort(unsorted, "output"))).toBe("-output");
-  expect(formatKeySort(nextKeySort(unsorted, "name"))).toBe("name");
-  expect(formatKeySort(nextKeySort(parseKeySort("-output"), "output"))).toBe("output");
+  expect(formatSort(nextSort(unsorted, "output", keyColumns))).toBe("-output");
+  expect(formatSort(nextSort(unsorted, "name", keyColumns))).toBe("name");
+  expect(formatSort(nextSort(parseKeySort("-output"), "output", keyColumns))).toBe("output");
 });
