@@ -71,7 +71,11 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { lines, lineOf } = createLines<Ticket>();
   const groups: Groups<Ticket> = new Map();
   /** Of each priority, the oldest first. */
-  const waiting: Record<Priority, Map<Ticket, Waiting<Ticket>>> = { high: new Map(), normal: new Map(), low: new Map() };
+  const waiting: Record<Priority, Map<Ticket, Waiting<Ticket>>> = {
+    high: new Map(),
+    normal: new Map(),
+    low: new Map(),
+  };
   /** How many places were given in a row over a lower priority that waited. */
   let overtaken = 0;
   let [served, waited] = [0, 0];
