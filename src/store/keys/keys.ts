@@ -6,7 +6,15 @@ import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import { isThere } from "./subjects.ts";
 import type { FoundKey, Key, KeyChange, KeyStore, NewKey } from "./contract.ts";
-import { type KeyId, maskKey, sourceOfKey, subjectOf, type TeamId, type UserId } from "../../domain/keys.ts";
+import {
+  type KeyId,
+  type KeyRules,
+  maskKey,
+  sourceOfKey,
+  subjectOf,
+  type TeamId,
+  type UserId,
+} from "../../domain/keys.ts";
 import { hasLimit, tightestLimits } from "../../domain/limits.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
@@ -40,15 +48,17 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
     .limit(1)
     .prepare();
 
+  const limitsOf = createTeamLimits();
+
   function findFormer(key: string): MaybePromise<FoundKey | undefined> {
     const row = find(byFormerSecret, { key, now: clock() });
-    return row instanceof Promise ? row.then(formerKey) : formerKey(row);
+    return row instanceof Promise ? row.then((one) => formerKey(one, limitsOf)) : formerKey(row, limitsOf);
   }
 
   return (key) => {
     const row = find(bySecret, { key, now: clock() });
-    if (row instanceof Promise) return row.then((one) => foundKey(one) ?? findFormer(key));
-    return foundKey(row) ?? findFormer(key);
+    if (row instanceof Promise) return row.then((one) => foundKey(one, limitsOf) ?? findFormer(key));
+    return foundKey(row, limitsOf) ?? findFormer(key);
   };
 }
 
@@ -61,14 +71,25 @@ interface FoundRow extends Pick<FoundKey, "id" | "expiresAt"> {
   teamRules: string | null;
 }
 
-function foundKey(row: FoundRow | undefined): FoundKey | undefined {
+const maxTeams = 1000;
+
+/** All keys of a team share one object, so that each request sees at a glance that its limits are those of the last. */
+function createTeamLimits(): typeof parseRules {
+  const known = new Map<string, KeyRules>();
+  return (json) => {
+    if (known.size >= maxTeams) known.clear();
+    return known.getOrInsertComputed(json, parseRules);
+  };
+}
+
+function foundKey(row: FoundRow | undefined, limitsOf: typeof parseRules): FoundKey | undefined {
   if (row === undefined) return undefined;
   const { id, expiresAt, userId, teamId, teamName } = row;
   const own = row.rules === null ? null : parseRules(row.rules);
   const rules = own ?? noRules;
   const ofUser = userId !== null && { userId };
   if (teamId === null || teamName === null) return { id, rules: ofUser ? rules : own, expiresAt, ...ofUser };
-  const limits = parseRules(row.teamRules ?? "{}");
+  const limits = limitsOf(row.teamRules ?? "{}");
   const subjects = [
     { id, limits: rules },
     { id: subjectOf(teamId), limits, team: teamName },
@@ -83,10 +104,13 @@ function foundKey(row: FoundRow | undefined): FoundKey | undefined {
   };
 }
 
-function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundKey | undefined {
+function formerKey(
+  row: (FoundRow & { validUntil: number }) | undefined,
+  limitsOf: typeof parseRules,
+): FoundKey | undefined {
   if (row === undefined) return undefined;
   const { validUntil, expiresAt } = row;
-  return foundKey({ ...row, expiresAt: Math.min(validUntil, expiresAt ?? validUntil) });
+  return foundKey({ ...row, expiresAt: Math.min(validUntil, expiresAt ?? validUntil) }, limitsOf);
 }
 
 export function createKeyStore(engine: Engine, clock: WallClock, record: RecordChange): KeyStore {

@@ -35,8 +35,9 @@ export const firstPauseMs = 250;
 const maxPauseMs = 60_000;
 /** More rows take longer than a request should hold up the others. */
 const maxRows = 256;
-/** After so many rows the thread folds the staged flushes, mostly in one transaction. */
+/** After so many rows the thread folds the staged flushes, mostly in one transaction, and so after half as many flushes. */
 const rowsPerFold = 512;
+const leastRows = 2;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
 const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
 
@@ -116,7 +117,8 @@ export function createDirectWriter(options: {
     const rows = increments.length + requests.rows.length + requests.amendments.length;
     const committed = await tryToCommit(rows + settled.length, () => stage(id, { increments, requests, settled }));
     if (committed === undefined) return false;
-    state.unfoldedRows += rows;
+    // Each table of counts has a row for each key, however many of its flushes are folded at once.
+    state.unfoldedRows += Math.max(leastRows, increments.length, requests.rows.length + requests.amendments.length);
     // At least once a minute, so that what the database refuses is noticed.
     const minute = minuteOf(clock());
     if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);

@@ -16,7 +16,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareSettling } from "../limits/take-leases.ts";
 import { toStorageError } from "../storage-error.ts";
-import type { FlushedUsage, RefusedUsage } from "../usage/batch.ts";
+import { amongSubjects, type FlushedUsage, mergeStaged, type RefusedUsage, type StagedFlush } from "../usage/batch.ts";
 import type { FlushId } from "../usage/contract.ts";
 import { createUsageWriter, prepareAddDays, type UsageWriter } from "../usage/writer.ts";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
@@ -29,11 +29,6 @@ export const stagedFlushes = sqliteTable("staged_flushes", {
   /** JSON: the flush's increments, and its part of the request log or null. */
   usage: text().notNull(),
 });
-
-interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
-  /** Whether what limits are compared with had its tokens when it was appended, the sums of days included. */
-  isSettled?: boolean;
-}
 
 /** Flushes in one transaction, which takes 3 ms: more hold the write lock for longer than a request should wait. */
 const maxFolded = 256;
@@ -56,10 +51,9 @@ export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) 
     const { settled, increments } = flush;
     if (settled.length === 0) await append(id, flush)();
     else {
-      const counted = [...settle(settled, increments), addDays(increments)];
-      await engine.transaction(() =>
-        engine.pipeline([append(id, { ...flush, settled: [], isSettled: true }), ...counted]),
-      );
+      const isSettled = settled.flatMap(({ subjects }) => subjects);
+      const counted = [...settle(settled, increments), addDays(increments, amongSubjects(isSettled))];
+      await engine.transaction(() => engine.pipeline([append(id, { ...flush, settled: [], isSettled }), ...counted]));
     }
   };
 }
@@ -78,13 +72,9 @@ export function createFold(engine: Engine, clock: WallClock) {
       const rows = await findRows.execute({ limit: maxFolded });
       const last = rows.at(-1);
       if (last === undefined) return { rows, leftOut: [] };
-      const flushes = (await recordNew(writer, rows, clock())).map(flushOf);
-      const flush = merge(flushes);
-      const inDays = new Set(flushes.flatMap(({ increments, isSettled }) => (isSettled === true ? increments : [])));
-      const write = async (part: FlushedUsage): Promise<void> => {
-        const missingInDays = part.increments.filter((increment) => !inDays.has(increment));
-        await writer.write({ ...part, requests: part.requests, missingInDays });
-      };
+      const { flush, missingInDays } = mergeStaged((await recordNew(writer, rows, clock())).map(flushOf));
+      const write = (part: FlushedUsage): Promise<void> =>
+        writer.write({ ...part, requests: part.requests, missingInDays });
       const leftOut = mayRefuse ? await writer.writeByKey(flush, write) : [];
       if (!mayRefuse) await write(flush);
       await remove.execute({ last: last.id });
@@ -138,16 +128,6 @@ async function recordNew(writer: UsageWriter, rows: readonly Row[], now: number)
 type Row = typeof stagedFlushes.$inferSelect;
 
 const flushOf = ({ usage }: Row): StagedFlush => JSON.parse(usage) as StagedFlush;
-
-const merge = (flushes: readonly StagedFlush[]): FlushedUsage => ({
-  increments: flushes.flatMap(({ increments }) => increments),
-  responses: [],
-  requests: {
-    rows: flushes.flatMap(({ requests }) => requests.rows),
-    amendments: flushes.flatMap(({ requests }) => requests.amendments),
-  },
-  settled: flushes.flatMap(({ settled }) => settled),
-});
 
 function prepareStatements({ db }: Engine) {
   const { id } = stagedFlushes;

@@ -9,11 +9,13 @@ import type { RequestRecord } from "../../domain/requests.ts";
 import {
   addUsageTo,
   chargedTokens,
+  type CountedFor,
   type CountedUsage,
   createIncrement,
   noUsage,
   pickUsage,
   type ResponseUsage,
+  subjectsOf,
   type UsageIncrement,
   responseRef,
 } from "../../domain/usage.ts";
@@ -70,14 +72,15 @@ export class UsageBatch {
       responseId === undefined ||
       (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)));
     if (isPlain) {
-      this.#addIncrement(
+      addIncrement(
+        this.#increments,
         createIncrement(event, { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt }),
       );
       if (this.#logsRequests) logEvent(this.#log, event, null);
       return true;
     }
     const none = { inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt };
-    this.#addIncrement({ keyId, teamId, userId, model, minute, requestCount, ...none });
+    addIncrement(this.#increments, { keyId, teamId, userId, model, minute, requestCount, ...none });
     const isFirst = this.#addRead({ ...event, model }, responseId);
     if (this.#logsRequests)
       logEvent(this.#log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
@@ -108,13 +111,6 @@ export class UsageBatch {
       settled: [...this.#settled.values()],
       ...(this.#logsRequests && { requests: { rows, amendments } }),
     };
-  }
-
-  #addIncrement(added: UsageIncrement): void {
-    const id = `${added.minute}:${added.keyId}:${added.teamId ?? 0}:${added.userId ?? 0}:${added.model ?? ""}`;
-    const increment = this.#increments.get(id);
-    if (increment === undefined) this.#increments.set(id, added);
-    else addTo(increment, added);
   }
 
   #addRead(event: UsageEvent, responseId: string): boolean {
@@ -186,11 +182,58 @@ function amend({ amendments }: LogRows, amendment: RequestAmendment): void {
   if (amendments.length < maxRequests) amendments.push(amendment);
 }
 
-/** Changes `increment`, which is of the same key, minute and model. */
-function addTo(increment: UsageIncrement, added: UsageIncrement): void {
-  increment.requestCount += added.requestCount;
-  addUsageTo(increment, added);
-  increment.lastClosedAt = Math.max(increment.lastClosedAt, added.lastClosedAt);
+/**
+ * Adds usage up by minute, key, team, user and model.
+ * @param apart what else is not to be added to each other. @returns the sum that it is in now
+ */
+export function addIncrement(sums: Map<string, UsageIncrement>, added: UsageIncrement, apart = ""): UsageIncrement {
+  const { minute, keyId, teamId = 0, userId = 0, model = "" } = added;
+  const id = `${minute}:${keyId}:${teamId}:${userId}:${apart}:${model}`;
+  const sum = sums.get(id);
+  if (sum === undefined) {
+    sums.set(id, added);
+    return added;
+  }
+  sum.requestCount += added.requestCount;
+  addUsageTo(sum, added);
+  sum.lastClosedAt = Math.max(sum.lastClosedAt, added.lastClosedAt);
+  return sum;
+}
+
+/** A flush as it waits for the tables of counts. */
+export interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
+  /** The subjects whose limits it counted against when it was staged, in their sums of days too; `true`: all of its own. */
+  isSettled?: true | readonly SubjectId[];
+}
+
+/** Those that it counts for of these. */
+export function amongSubjects(ids: readonly SubjectId[]): typeof subjectsOf {
+  const among = new Set(ids);
+  return (one) => subjectsOf(one).filter((id) => among.has(id));
+}
+
+/** As one, in which usage of the same key, model and so on is added up: it has a row for each of six tables. */
+export function mergeStaged(flushes: readonly StagedFlush[]): {
+  flush: FlushedUsage;
+  missingInDays: typeof subjectsOf;
+} {
+  const sums = new Map<string, UsageIncrement>();
+  const missing = new Map<CountedFor, SubjectId[]>();
+  for (const { increments, isSettled = [] } of flushes) {
+    for (const one of increments) {
+      const ids = isSettled === true ? [] : subjectsOf(one).filter((id) => !isSettled.includes(id));
+      missing.set(addIncrement(sums, one, ids.join(" ")), ids);
+    }
+  }
+  const requests = {
+    rows: flushes.flatMap((flush) => flush.requests.rows),
+    amendments: flushes.flatMap((flush) => flush.requests.amendments),
+  };
+  const settled = flushes.flatMap((flush) => flush.settled);
+  return {
+    flush: { increments: [...sums.values()], responses: [], requests, settled },
+    missingInDays: (one) => missing.get(one) ?? subjectsOf(one),
+  };
 }
 
 /** Counts tokens of a response, and no request. */

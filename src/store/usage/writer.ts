@@ -19,7 +19,8 @@ import {
   usageTotals,
 } from "../../domain/usage.ts";
 
-type AddSums = (increments: readonly UsageIncrement[]) => Statement;
+/** @param idsOf the rows that an increment is added to */
+type AddSums = (increments: readonly UsageIncrement[], idsOf?: typeof subjectsOf) => Statement;
 
 export interface UsageWriter {
   /** The other functions run within one. */
@@ -36,8 +37,8 @@ export interface UsageWriter {
     responses?: readonly ResponseUsage[];
     newTokens?: readonly UsageIncrement[];
     settled?: readonly SettledAdmission[];
-    /** The increments that the sums of days do not hold yet; by default all of them. */
-    missingInDays?: readonly UsageIncrement[];
+    /** Whose sums of days do not hold an increment yet; by default those of all. */
+    missingInDays?: typeof subjectsOf;
   }): Promise<void>;
   /** The same key by key, where the database refuses the whole. @returns what it refuses of it */
   writeByKey(usage: FlushedUsage, write: (part: FlushedUsage) => Promise<void>): Promise<RefusedUsage[]>;
@@ -45,6 +46,7 @@ export interface UsageWriter {
 
 export function createUsageWriter(engine: Engine): UsageWriter {
   const addStatements = prepareAdding(engine);
+  const addDays = prepareAddDays(engine);
   const modelNames = createModelNames(engine);
   const logStatements = prepareRequestLog(engine);
   const settle = prepareSettling(engine);
@@ -70,10 +72,10 @@ export function createUsageWriter(engine: Engine): UsageWriter {
     },
     ...prepareFlushes(engine),
     async write(usage) {
-      const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = increments } = usage;
+      const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = subjectsOf } = usage;
       const limited = await modelNames.limit(increments);
       await engine.pipeline([
-        ...(limited.length === 0 ? [] : addStatements(limited, missingInDays)),
+        ...(limited.length === 0 ? [] : addStatements(limited, addDays(increments, missingInDays))),
         ...logStatements(requests, newTokens, responses),
         ...settle(settled, limited),
       ]);
@@ -124,16 +126,15 @@ const counters = ["requestCount", ...usageTotals] as const;
 const modelCounters = ["requestCount", ...countedFields] as const;
 const dayCounters = [...counters, ...chargeFields] as const;
 
-/** Adds usage to a table of sums by period and key. @param idsOf the rows that it is added to */
+/** Adds usage to a table of sums by period and key. */
 function prepareAddSums(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageMinute" | "usageHour" | "usageDay"],
   [period, periodOf]: [column: string, PeriodOf],
   added: readonly (typeof dayCounters)[number][] = counters,
-  idsOf: typeof subjectsOf = ({ keyId }) => [keyId],
 ): AddSums {
   const add = prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
-  return (increments) => {
+  return (increments, idsOf = ({ keyId }) => [keyId]) => {
     const rows: number[][] = [];
     for (const one of increments)
       for (const id of idsOf(one)) rows.push([periodOf(one), id, ...added.map((field) => one[field] ?? 0)]);
@@ -164,7 +165,7 @@ function prepareAddModels(
 
 /** Adds usage to the sums of days, which limits are compared with, those of teams and users too. */
 export const prepareAddDays = (engine: Engine): AddSums =>
-  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters, subjectsOf);
+  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters);
 
 /** Six constant statements, however many keys and minutes. */
 function prepareAdding(engine: Engine) {
@@ -172,7 +173,6 @@ function prepareAdding(engine: Engine) {
   const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
   const addMinutes = prepareAddSums(engine, usageMinute, ["minute", minuteOf]);
   const addHours = prepareAddSums(engine, usageHour, ["hour", hourOf]);
-  const addDays = prepareAddDays(engine);
   const addModelHours = prepareAddModels(engine, usageModelHour, ["hour", hourOf]);
   const addModelDays = prepareAddModels(engine, usageModelDay, ["day", dayOf]);
 
@@ -194,7 +194,7 @@ function prepareAdding(engine: Engine) {
     .where(byIndex(keys.id, sql`added.key_id`))
     .prepare();
 
-  return (increments: readonly UsageIncrement[], missingInDays: readonly UsageIncrement[]): Statement[] => {
+  return (increments: readonly UsageIncrement[], addDays: Statement): Statement[] => {
     const rows = JSON.stringify(
       increments.map((one) => [
         one.keyId,
@@ -208,7 +208,7 @@ function prepareAdding(engine: Engine) {
     return [
       addMinutes(increments),
       addHours(increments),
-      addDays(missingInDays),
+      addDays,
       addModelHours(increments),
       addModelDays(increments),
       // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.

@@ -24,6 +24,26 @@ test.each([
   expect((await store.usage.sumOfKeys()).requestCount).toBe(3);
 });
 
+test("a key of a team with limits counts on its day once, and the team's day has it before the fold", async () => {
+  await using opened = await openTestEngine();
+  const { store, engine } = opened;
+  const [keyId = 0] = await createKeys(store, ["a"]);
+  const teamId = 9;
+  const stage = prepareStage(engine);
+  const increments = [usageIncrement({ keyId, teamId, minute: 1000, requestCount: 3 })];
+  const settled = [{ subjects: [-teamId], instance: "one" }];
+  const days = (): Promise<{ key_id: number; request_count: number }[]> =>
+    engine.rows(sql`select key_id, request_count from usage_day order by key_id`);
+  for (const number of [1, 2])
+    await stage({ ledger: "test", number }, { increments, requests: { rows: [], amendments: [] }, settled });
+  expect(await days()).toEqual([{ key_id: -teamId, request_count: 6 }]);
+  await createFold(engine, Date.now).fold();
+  expect(await days()).toEqual([
+    { key_id: -teamId, request_count: 6 },
+    { key_id: keyId, request_count: 6 },
+  ]);
+});
+
 test("what the database refuses of the staged flushes is reported once, by key, and the rest counts", async () => {
   await using opened = await openTestEngine();
   const { store, engine } = opened;
@@ -49,8 +69,8 @@ test("what the database refuses of the staged flushes is reported once, by key, 
   await stageOne(refused);
   await stageOne(kept);
   await fold();
-  const increment = { keyId: refused, minute: 1000, requestCount: 1 };
-  expect(takeRefused()).toMatchObject([{ reason: expect.stringContaining("no"), increments: [increment, increment] }]);
+  const sum = { keyId: refused, minute: 1000, requestCount: 2 };
+  expect(takeRefused()).toMatchObject([{ reason: expect.stringContaining("no"), increments: [sum] }]);
   engine.db.run(sql`drop trigger refuse`);
   await stageOne(refused);
   await createFold(engine, Date.now).fold();
