@@ -80,7 +80,12 @@ export function OwnKeysPage(): JSX.Element {
           <button class="button" type="button" onClick={() => void logOut(() => {})}>
             Log out
           </button>
-          <button class="button primary" type="button" onClick={() => setOpened({ kind: "new" })}>
+          <button
+            class="button primary"
+            type="button"
+            disabled={keys.data === undefined}
+            onClick={() => setOpened({ kind: "new" })}
+          >
             New key
           </button>
         </div>
