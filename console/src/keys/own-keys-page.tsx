@@ -30,7 +30,7 @@ const getOwnKeys = () => responseBody(api.me.keys.get());
 type OwnKeys = Awaited<ReturnType<typeof getOwnKeys>>;
 type OwnKey = OwnKeys["keys"][number];
 const useOwnKeysQuery = (): QueryResult<typeof getOwnKeys> =>
-  useQuery(() => ({ queryKey: ["own-keys"], queryFn: getOwnKeys, refetchInterval: 10_000 }));
+  useQuery(() => ({ queryKey: ["own-keys"], queryFn: getOwnKeys, refetchInterval: 10_000, reconcile: "id" }));
 const getOwnUsage = () => responseBody(api.me.usage.get());
 type OwnUsage = Awaited<ReturnType<typeof getOwnUsage>>;
 const useOwnUsageQuery = (): QueryResult<typeof getOwnUsage> =>

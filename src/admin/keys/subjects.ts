@@ -74,6 +74,7 @@ async function oneBody<Body>(
   subject: TeamOrUser | SubjectProblem | undefined,
 ): Promise<Body> {
   if (subject === "collision") throw new ApiError(409, isTaken[of.kind]);
+  if (subject === "unsigned") throw new ApiError(409, "A user without a signed identity cannot be one who signs in");
   if (typeof subject === "string") throw new ApiError(400, notThere[subject]);
   const [body] = subject === undefined ? [] : await bodiesOf(store, of, [subject]);
   if (body === undefined) throw new ApiError(404, `${of.noun} not found`);

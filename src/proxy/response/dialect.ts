@@ -78,10 +78,12 @@ interface ErrorFrame {
   isFinal: boolean;
 }
 
+/** Agents send again what breaks off, and what an administrator or a revocation ended is to stay ended. */
+const lastingCodes = new Set(["ended_by_admin", "key_revoked", "user_inactive"]);
+
 /** What ends a stream early. @param status of the response that the error would be without a stream */
 export function errorFrame(voice: Voice, body: ErrorBody, status: number): ErrorFrame {
-  // Agents send again what breaks off, and what an administrator ended is to stay ended.
-  const isFinal = voice.endsCleanly === true || body.error.code === "ended_by_admin";
+  const isFinal = voice.endsCleanly === true || lastingCodes.has(String(body.error.code));
   return { event: new TextEncoder().encode(voice.error(body, status)), isFinal };
 }
 

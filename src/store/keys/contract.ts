@@ -88,7 +88,7 @@ export interface SubjectFilter extends Partial<Record<"id" | "keyId" | "teamId",
 }
 
 /** Another has that name or identity, or what it refers to is not there. */
-export type SubjectProblem = "collision" | "no team" | "no key" | "no user";
+export type SubjectProblem = "collision" | "no team" | "no key" | "no user" | "unsigned";
 
 /** Teams and users. */
 export interface SubjectStore {

@@ -15,7 +15,7 @@ import {
   type UserId,
 } from "../../domain/keys.ts";
 import { hasLimit, perLimit } from "../../domain/limits.ts";
-import type { SubjectChange, SubjectFilter, SubjectStore, TeamOrUser } from "./contract.ts";
+import type { SubjectChange, SubjectFilter, SubjectProblem, SubjectStore, TeamOrUser } from "./contract.ts";
 import { noLimits, parseRules } from "./rules.ts";
 
 type Kind = TeamOrUser["kind"];
@@ -77,12 +77,15 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     return (await find(eq(subjects.kind, kind), eq(subjects.name, name), ne(subjects.id, id))) !== undefined;
   }
 
-  /** Users are linked once, and not in a chain. */
-  async function canBeSame(id: number, as: number | null = null): Promise<boolean> {
-    if (as === null) return true;
+  /** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
+  async function problemOfLink({ id, keyId }: SubjectRow, as: number | null = null): Promise<SubjectProblem | undefined> {
+    if (as === null) return undefined;
     const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
     const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
-    return other !== undefined && other.sameAs === null && as !== id && !isLinked;
+    if (other === undefined || other.sameAs !== null || as === id || isLinked) return "no user";
+    if (other.signedInAt === null || keyId === null) return undefined;
+    const [key] = await db.select({ rules: keys.rules }).from(keys).where(eq(keys.id, keyId));
+    return parseRules(key?.rules ?? "{}").users_secrets === null ? "unsigned" : undefined;
   }
 
   const readOf = (kind: Kind, id: number) => async () => stateOf((await list({ kind, id }))[0]);
@@ -106,7 +109,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (before === undefined) return undefined;
         if (await isTaken(kind, change.name, id)) return "collision";
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
-        if (!(await canBeSame(id, change.sameAs))) return "no user";
+        const problem = await problemOfLink(before, change.sameAs);
+        if (problem !== undefined) return problem;
         const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
         // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
         const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };

@@ -95,6 +95,20 @@ onEachEngine(({ engine }) => {
     expect(await see(keyId, "x", { source: "open-webui@prod" })).toMatchObject({ id });
   });
 
+  test("one whom a client names without a signature is not linked to one who signs in", async () => {
+    const identity = { source: "https://id.example", external: crypto.randomUUID() };
+    const signIn = { ...identity, name: "Kim", groups: [], newTeam: null, refreshToken: null };
+    const person = await admin.store.signIns.begin(signIn);
+    const unsigned = await createUser({ key_id: await createKey(), external: "u" });
+    const signed = await createUser({ key_id: await createKey({ users_secret: "s".repeat(32) }), external: "u" });
+    const link = { same_as: person?.id };
+    expect(await send("PATCH", `/api/users/${unsigned.id}`, link)).toMatchObject({
+      status: 409,
+      json: { error: "A user without a signed identity cannot be one who signs in" },
+    });
+    expect((await send("PATCH", `/api/users/${signed.id}`, link)).json.same_as).toBe(person?.id);
+  });
+
   test("the first beyond as many as a key may have is the user other, until one is forgotten", async () => {
     const keyId = await createKey();
     const [first, second, , beyond, more] = [
