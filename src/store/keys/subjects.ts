@@ -78,7 +78,10 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
   }
 
   /** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
-  async function problemOfLink({ id, keyId }: SubjectRow, as: number | null = null): Promise<SubjectProblem | undefined> {
+  async function problemOfLink(
+    { id, keyId }: SubjectRow,
+    as: number | null = null,
+  ): Promise<SubjectProblem | undefined> {
     if (as === null) return undefined;
     const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
     const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
