@@ -42,7 +42,11 @@ export async function isThere(
 }
 
 /** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
-async function problemOfLink({ id, keyId }: SubjectRow, as: number | null = null): Promise<SubjectProblem | undefined> {
+async function problemOfLink(
+  engine: Engine,
+  { id, keyId }: SubjectRow,
+  as: number | null = null,
+): Promise<SubjectProblem | undefined> {
   if (as === null) return undefined;
   const { subjects, keys } = engine.tables;
   const find = finder(engine);
