@@ -26,7 +26,7 @@ import * as keys from "./keys/keys.ts";
 import * as subjects from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
 import { goThroughProvider, logOutByProvider, Provider, signInPath } from "./session/oidc.ts";
-import { grafanaDashboard } from "../watching/dashboard.ts";
+import { grafanaDashboard } from "../watching/grafana-dashboard.ts";
 import * as metrics from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
 import { notFoundRoutes } from "./http/not-found.ts";

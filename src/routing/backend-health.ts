@@ -2,7 +2,7 @@ import type { BackendSign } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
 import { createBackoff } from "../time/wait.ts";
 import type { MonotonicClock } from "../time/clock.ts";
-import { afterProbe, afterSign, type Health, healthy, returned } from "./health.ts";
+import { afterProbe, afterSign, type Health, healthy, returned } from "./health-rules.ts";
 
 /** Asks a backend whether it is up. */
 export type ProbeBackend = (backend: Backend) => Promise<{ ok: boolean; cause?: string }>;

@@ -3,7 +3,7 @@ import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type BackendRow, choose, isCrowded, isFull, type RequestToPlace } from "./choice.ts";
-import type { Health } from "./health.ts";
+import type { Health } from "./health-rules.ts";
 import { watchHealth, type BackendHealth, type HealthOptions } from "./backend-health.ts";
 
 export interface BackendTableOptions extends Omit<HealthOptions, "onChange"> {

@@ -28,7 +28,7 @@ import { startBackups } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { Watch } from "../watching/watch.ts";
 import { createFacts, type FactsOptions } from "./facts.ts";
-import { startNotices } from "./notices.ts";
+import { startNotices } from "./send-notices.ts";
 import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight, createUpstreamFailures } from "../telemetry/observers.ts";

@@ -2,7 +2,7 @@
 // notices read it, and judge nothing themselves. What several processes see of one machine, or of one database, is one
 // state. Of a kind, a process tells of 8 objects at most. Pure: `server/watch.ts` keeps the list.
 
-import { type Facts, type Kind, kinds, type Row } from "./kinds.ts";
+import { type Facts, type Kind, kinds, type Row } from "./state-kinds.ts";
 
 export const kindNames = Object.keys(kinds) as Kind[];
 const rowOf = (kind: Kind): Row => kinds[kind];

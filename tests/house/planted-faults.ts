@@ -819,14 +819,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "Each process sends a notice of its own",
     find: `if (made.length === 0) return;`,
     put: `if (made.length === 0) await db.insert(notices).values({ ...row, id: crypto.randomUUID() });`,
-    tests: ["tests/server/notices.test.ts"],
+    tests: ["tests/server/send-notices.test.ts"],
   },
   {
     id: "notice-follows-redirects",
     says: "A notice goes wherever the address redirects it",
     find: `body, redirect: "manual", signal }`,
     put: `body, signal }`,
-    tests: ["tests/server/notices.test.ts"],
+    tests: ["tests/server/send-notices.test.ts"],
   },
   {
     id: "session-remembers-ended",

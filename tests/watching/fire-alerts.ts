@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { noBackendCounts } from "../../src/domain/backends.ts";
 import { encodeHistogram } from "../../src/domain/histogram.ts";
 import { dayNumberOf, minuteOf } from "../../src/time/seoul.ts";
-import { alerts, alertsYaml } from "../../src/watching/alerts.ts";
+import { alerts, alertsYaml } from "../../src/watching/prometheus-alerts.ts";
 import { kindNames } from "../../src/watching/states.ts";
 import { seed } from "../browser/support/seed.ts";
 import { logIn } from "../support/admin-client.ts";

@@ -1,4 +1,4 @@
-import { alertsYaml } from "../../src/watching/alerts.ts";
+import { alertsYaml } from "../../src/watching/prometheus-alerts.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 const promtool = Bun.which("promtool");

@@ -1,6 +1,6 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { findBearer } from "../../domain/keys.ts";
-import { alertsYaml } from "../../watching/alerts.ts";
+import { alertsYaml } from "../../watching/prometheus-alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";
 import type { Sessions } from "../session/session.ts";

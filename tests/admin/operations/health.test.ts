@@ -3,7 +3,7 @@ import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { Facts } from "../../../src/watching/kinds.ts";
+import type { Facts } from "../../../src/watching/state-kinds.ts";
 
 const out = { backends: [{ name: "gpu-a", isOut: true, cause: "ECONNREFUSED" }] };
 const backIn = { backends: [{ name: "gpu-a", isOut: false }] };

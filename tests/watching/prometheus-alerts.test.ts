@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { alerts, alertsYaml } from "../../src/watching/alerts.ts";
+import { alerts, alertsYaml } from "../../src/watching/prometheus-alerts.ts";
 import { listSeries, seriesIn } from "./series.ts";
 import { hasPromtool, runPromtool } from "./promtool.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { grafanaDashboard } from "../../src/watching/dashboard.ts";
+import { grafanaDashboard } from "../../src/watching/grafana-dashboard.ts";
 import { listSeries, seriesIn } from "./series.ts";
 
 interface Panel {

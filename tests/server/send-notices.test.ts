@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import { sign, startNotices } from "../../src/server/notices.ts";
+import { sign, startNotices } from "../../src/server/send-notices.ts";
 import { notSilenced, mergeStates, type SeenState } from "../../src/watching/states.ts";
 import { createLog } from "../../src/log/log.ts";
 import { onEachEngine } from "../store/each-engine.ts";

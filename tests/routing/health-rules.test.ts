@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { BackendSign } from "../../src/domain/backends.ts";
-import { afterProbe, afterSign, type Health, healthy, returned } from "../../src/routing/health.ts";
+import { afterProbe, afterSign, type Health, healthy, returned } from "../../src/routing/health-rules.ts";
 
 const signs: Record<string, BackendSign> = {
   u: { kind: "unreachable" },
