@@ -65,10 +65,7 @@ export async function superviseProcesses(options: {
   const mayLogRefused = createRefusalLimit(Date.now);
   let replaced: number[] = [];
   const machine = (): MachineFacts => ({ replaced, ...(catalog.faults && { modelsFile: catalog.faults() }) });
-  const onUnresponsive = (child: Child): void => {
-    log.error("Worker process unresponsive; killing it", { child: child.pid });
-    child.kill();
-  };
+  const onUnresponsive = (child: number): void => log.error("Worker process unresponsive; killing it", { child });
   using children = createChildren((env) =>
     startChild({
       command,

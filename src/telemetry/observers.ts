@@ -101,9 +101,8 @@ export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () 
   const refused = new Map<number, Map<KeyId, number>>();
 
   function count(whose: KeyId): void {
-    const minute = minuteOf(clock());
-    const counts = refused.get(minute) ?? new Map<KeyId, number>();
-    refused.set(minute, counts.set(whose, (counts.get(whose) ?? 0) + 1));
+    const counts = refused.getOrInsertComputed(minuteOf(clock()), () => new Map<KeyId, number>());
+    counts.set(whose, (counts.get(whose) ?? 0) + 1);
   }
 
   return {
