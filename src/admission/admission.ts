@@ -16,7 +16,7 @@
 
 import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { admittedAlone, decideAlone, endWait, noResponse, releaseCounted, writeAllAgain } from "./degraded.ts";
+import { admittedAlone, decideAlone, endWait, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
   admitted,
@@ -33,7 +33,7 @@ import {
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/engine.ts";
 import { limitsAt } from "../domain/limits.ts";
-import { within } from "../time/wait.ts";
+import { noResponse, within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
@@ -103,8 +103,6 @@ export function createAdmissions(options: AdmissionsOptions) {
   };
 }
 
-const tooLate = (): Error => new Error(noResponse);
-
 function admit(state: State, asked: Asked): MaybePromise<Admission> {
   if (state.closed) return unlimited;
   const { claims } = asked;
@@ -124,8 +122,7 @@ function onBeat(state: State, instances: number): void {
   state.instances = Math.max(instances, state.processes);
   releaseCounted(state);
   // While this process decides alone, the batch is a trial.
-  if (state.degraded) hurryUpkeep(state);
-  else startUpkeep(state);
+  state.wake(state.degraded);
 }
 
 async function close(state: State): Promise<void> {
@@ -133,10 +130,10 @@ async function close(state: State): Promise<void> {
   if (!state.degraded && state.leases.size > 0) {
     for (const group of state.changed) dropAhead(group);
     hurryUpkeep(state);
-    await within(state.waitLimitMs, state.loop ?? Promise.resolve(), tooLate).catch(() => {});
+    await within(state.waitLimitMs, state.loop ?? Promise.resolve()).catch(() => {});
   }
   state.closed = true;
   endWait(state);
   // What it cannot give back, other processes release.
-  await within(state.waitLimitMs, state.watch.close(), tooLate).catch(() => {});
+  await within(state.waitLimitMs, state.watch.close()).catch(() => {});
 }

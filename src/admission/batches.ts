@@ -14,7 +14,8 @@ import {
   type WaitingRequest,
   wantedAhead,
 } from "./process-leases.ts";
-import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
+import { decideAlone, endWait, leaveDegraded, startWait } from "./degraded.ts";
+import { noResponse } from "../time/wait.ts";
 import {
   type Bound,
   judge,

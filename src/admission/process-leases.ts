@@ -150,17 +150,14 @@ interface Correction {
 
 /** What this process has of a subject. */
 export function leaseOf({ leases }: Pick<State, "leases">, id: SubjectId): SubjectLease {
-  const lease = leases.get(id) ?? newLease(id);
-  leases.set(id, lease);
-  return lease;
+  return leases.getOrInsertComputed(id, newLease);
 }
 
 /** The group of requests with these claims, which are its latest. */
 export function groupOf({ groups }: Pick<State, "groups">, claims: readonly Claim[]): Group {
   const id = claims.length === 1 ? (claims[0]?.lease.id ?? 0) : claims.map(({ lease }) => lease.id).join(" ");
   const pace = { second: 0, requests: 0, wanted: 0 };
-  const group = groups.get(id) ?? { claims, waiting: [], ahead: undefined, pace };
-  groups.set(id, group);
+  const group = groups.getOrInsertComputed(id, () => ({ claims, waiting: [], ahead: undefined, pace }));
   group.claims = claims;
   return group;
 }

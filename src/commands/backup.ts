@@ -61,17 +61,13 @@ async function backUp({ file, target, keep }: Request, { signal }: CommandIo): P
 }
 
 function existingFolder(folder: string): string {
-  if (isFolder(folder)) return folder;
-  throw new CommandError(`${JSON.stringify(folder)}: there is no such folder`);
-}
-
-function isFolder(path: string): boolean {
+  let problem = "there is no such folder";
   try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return folder;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`${JSON.stringify(path)}: it cannot be read (${code})`);
+    problem = `it cannot be read (${(error as NodeJS.ErrnoException).code})`;
   }
+  throw new CommandError(`${JSON.stringify(folder)}: ${problem}`);
 }
 
 function parse(args: string[]): Pick<Request, "target" | "keep"> & { envFile: string | undefined } {

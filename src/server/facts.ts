@@ -62,7 +62,7 @@ export function createFacts(options: FactsOptions) {
   async function askOnly(): Promise<UpstreamCheck> {
     if (Math.abs(clock() - asked.at) < probeAgeMs) return asked;
     const check = options.checkBackends(AbortSignal.timeout(probeMs));
-    const seen = await within(probeMs, check, noResponse).catch(() => ({ ok: false, cause: "timeout" }));
+    const seen = await within(probeMs, check).catch(() => ({ ok: false, cause: "timeout" }));
     asked = { ...seen, at: clock() };
     return asked;
   }
@@ -161,9 +161,7 @@ const backupOf = ({ succeeded, problem }: BackupFacts): NonNullable<Facts["backu
   ...(problem !== undefined && { [problem.kind]: problem.reason }),
 });
 
-const noResponse = (): Error => new Error("no response in time");
-
-const known = <T>(work: Promise<T>): Promise<T | undefined> => within(askMs, work, noResponse).catch(() => undefined);
+const known = <T>(work: Promise<T>): Promise<T | undefined> => within(askMs, work).catch(() => undefined);
 
 function readDescriptors(): Facts["descriptors"] {
   const limit = findDescriptorLimit();

@@ -5,8 +5,11 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }
 
+/** Why it failed that nobody answered. */
+export const noResponse = "no response in time";
+
 /** The result of `work`, which goes on even if it takes longer than `ms`. @throws what `onTimeout` returns if it does */
-export async function within<T>(ms: number, work: Promise<T>, onTimeout: () => Error): Promise<T> {
+export async function within<T>(ms: number, work: Promise<T>, onTimeout = () => new Error(noResponse)): Promise<T> {
   const timedOut = Promise.withResolvers<never>();
   const timer = setTimeout(() => timedOut.reject(onTimeout()), ms);
   try {
