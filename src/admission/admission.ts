@@ -14,7 +14,6 @@
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
 // Removed: a row for each request, spare admissions and reserves, which were three mechanisms for one idea.
 
-import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
 import { admittedAlone, decideAlone, endWait, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
@@ -27,54 +26,25 @@ import {
   dropAhead,
   groupOf,
   leaseOf,
+  newState,
   type State,
   takeAhead,
   unlimited,
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/engine.ts";
 import { limitsAt } from "../domain/limits.ts";
-import { noResponse, within } from "../time/wait.ts";
+import { within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
 export type Admissions = ReturnType<typeof createAdmissions>;
 
 export function createAdmissions(options: AdmissionsOptions) {
-  const { store, monotonic, clock, log, beatMs = 3000, deadAfterMs = 15_000 } = options;
-  const instance = randomBytes(9).toString("base64url");
+  const begun = newState(options);
   const state: State = {
-    fallback: "local",
-    areCountsWaiting: () => false,
-    waitLimitMs: 1500,
-    processes: 1,
-    ...options,
-    deadAfterMs,
-    instance,
-    version: 0,
-    leases: new Map(),
-    groups: new Map(),
-    changed: new Set(),
-    writing: [],
-    uncounted: new Set(),
-    loop: undefined,
-    isUpkeepDue: false,
-    upkeepTimer: undefined,
-    upkeptAt: 0,
-    waitTimer: undefined,
-    waitingSince: undefined,
-    degraded: false,
-    failure: noResponse,
-    instances: Infinity,
-    aheadMs: clock() - monotonic(),
-    closed: false,
-    isListed: false,
+    ...begun,
     watch: createInstanceWatch({
-      store,
-      instance,
-      monotonic,
-      log,
-      beatMs,
-      deadAfterMs,
+      ...begun,
       onListed: () => writeAllAgain(state),
       onBeat: (instances) => onBeat(state, instances),
     }),

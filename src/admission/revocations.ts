@@ -37,7 +37,7 @@ export function createRevocations(options: {
   /** Nothing ran here until then, so revocations long before it have nothing to end. */
   let idleUntil = clock();
   let lastPollAt = monotonic();
-  let polling = false;
+  let polling: Promise<void> | undefined;
 
   function end(id: SubjectId, begunUntil: number): void {
     for (const listener of listeners) listener(id, begunUntil);
@@ -65,16 +65,14 @@ export function createRevocations(options: {
     for (const id of seen.keys()) if (!listedIds.has(id)) seen.delete(id);
   }
 
-  const timer = setInterval(() => {
-    if (polling) return;
-    polling = true;
-    // If the database fails, the next poll tries again.
-    void poll()
+  /** If the database fails, the next poll tries again. */
+  function start(): void {
+    polling ??= poll()
       .catch(() => {})
-      .finally(() => {
-        polling = false;
-      });
-  }, pollMs).unref();
+      .finally(() => (polling = undefined));
+  }
+
+  const timer = setInterval(start, pollMs).unref();
   return {
     /** Registers what runs when the running responses of a key are to end. */
     onRevoked: (listener: RevocationListener): void => void listeners.push(listener),

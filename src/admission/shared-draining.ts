@@ -4,7 +4,14 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 
-interface SharedDrainingOptions {
+/** A file is said again after so many polls. */
+const pollsPerFile = 30;
+
+/**
+ * Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. Polls, since
+ * any process or instance may be told that a backend drains; without a file of models it writes nothing.
+ */
+export function shareBackends(options: {
   store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
   states: Pick<BackendStates, "setDraining">;
   catalog: CurrentCatalog;
@@ -12,16 +19,7 @@ interface SharedDrainingOptions {
   instance: string;
   clock: WallClock;
   pollMs?: number;
-}
-
-/** A file is said again after so many polls. */
-const pollsPerFile = 30;
-
-/**
- * Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. Polls, since any process or instance may be told that a backend drains; without a file of models it
- * writes nothing.
- */
-export function shareBackends(options: SharedDrainingOptions) {
+}) {
   const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
   /** Undefined until it was asked. The parent outlives its children, and may remember a backend that drains no more. */
   let draining: ReadonlySet<string> | undefined;

@@ -235,7 +235,8 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
 
   function describe(name: string): BackendRow {
     const row = rows.get(name);
-    if (row === undefined) return { ...unknown, name };
+    // The catalog has it not, or not yet.
+    if (row === undefined) return { name, inFlight: 0, standing: "out" };
     const { inFlight, load, watch, backend } = row;
     return {
       name,
@@ -269,17 +270,6 @@ function standingOf(
 }
 
 const isShut = ({ standing }: BackendRow): boolean => standing === "out" || standing === "closed";
-
-/** The catalog has it not, or not yet. */
-const unknown: Omit<BackendRow, "name"> = {
-  spill: false,
-  maxConcurrency: undefined,
-  inFlight: 0,
-  unbegun: 0,
-  waitingTokens: 0,
-  warmUp: undefined,
-  standing: "out",
-};
 
 function stateOf({ backend, isDraining, watch }: Row): BackendState {
   if (isDraining || backend === undefined) return "draining";

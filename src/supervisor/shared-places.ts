@@ -119,12 +119,7 @@ function chooseOwn(
 ): Choice | "full" {
   const rows = candidates.map((name) => ({
     name,
-    spill: false,
-    maxConcurrency: undefined,
     inFlight: counts.get(name) ?? 0,
-    unbegun: 0,
-    waitingTokens: 0,
-    warmUp: undefined,
     standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
   }));
   const affinity = affinityOf(keyId, conversation);
