@@ -119,8 +119,8 @@ async function simulateActivity(seeded: SeededDemo, server: Server, signal: Abor
   const clients = seeded.clients.map(({ persona, key }, index) =>
     runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),
   );
-  const gpus = { url: server.adminUrl, key: seeded.gpuHostKey, load: () => load(minuteOf(Date.now())), signal };
-  await Promise.all([...clients, runSimulatedGpuAgent(gpus)]);
+  const loadNow = (): number => load(minuteOf(Date.now()));
+  await Promise.all([...clients, runSimulatedGpuAgent(server.adminUrl, seeded.gpuHostKey, loadNow, signal)]);
 }
 
 function welcome(server: Server, key: string, dataDir: string, { username, password }: Config["admin"]): string {

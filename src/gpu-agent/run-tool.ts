@@ -14,14 +14,17 @@ export class ToolError extends Error {
   }
 }
 
-export interface ToolRun {
-  /** Program and arguments. */
-  command: readonly string[];
+export interface ToolRunOptions {
   env: Environment;
   /** Kills the tool. */
   signal: AbortSignal;
   /** A tool that prints nothing for this long hangs in its driver, and is killed. */
   outputTimeoutMs: number;
+}
+
+interface ToolRun extends ToolRunOptions {
+  /** Program and arguments. */
+  command: readonly string[];
   /** Reads the tool's output, and calls `alive` at each sign of life. */
   read: (stdout: ReadableStream<Uint8Array>, alive: () => void) => Promise<void>;
 }

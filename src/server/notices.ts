@@ -10,15 +10,6 @@ import { type Notice, planLimitNotices, planNotices, tellsUntil } from "../watch
 import type { ListedState } from "../watching/states.ts";
 import type { Watch } from "../watching/watch.ts";
 
-interface NoticesOptions {
-  config: Config["notices"];
-  store: { notices: NoticeStore; limits: Pick<LimitStore, "listNotified"> };
-  watch: Pick<Watch, "list" | "awayTold">;
-  clock: WallClock;
-  log: Log;
-  tickMs?: number;
-}
-
 const ticksPerPlan = 10;
 const answerMs = 10_000;
 const [firstRetryMs, maxTries] = [5000, 8];
@@ -28,7 +19,14 @@ const away = "database_away";
  * Posts what came and went to NOTICE_URL. All processes plan and send: a notice is a row of the database, which one of them
  * makes, and whoever takes its next try sends it. So a notice outlives its process, and is sent by one.
  */
-export function startNotices(options: NoticesOptions) {
+export function startNotices(options: {
+  config: Config["notices"];
+  store: { notices: NoticeStore; limits: Pick<LimitStore, "listNotified"> };
+  watch: Pick<Watch, "list" | "awayTold">;
+  clock: WallClock;
+  log: Log;
+  tickMs?: number;
+}) {
   const { watch, clock, log, tickMs = 1000 } = options;
   const { notices: store, limits } = options.store;
   const { url, secret } = options.config;

@@ -43,15 +43,12 @@ const hourMs = 3_600_000;
  * Sums latencies and outcomes, and writes them every few seconds while there are any. A crash loses the last seconds: these
  * are statistics and not counts.
  */
-export function createTrafficRecorder({
-  write,
-  clock,
-  log,
-}: {
+export function createTrafficRecorder(options: {
   write: (traffic: EncodedTraffic) => Promise<void>;
   clock: WallClock;
   log: Log;
 }) {
+  const { write, clock, log } = options;
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();
