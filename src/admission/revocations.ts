@@ -5,14 +5,6 @@ import type { SubjectId } from "../domain/keys.ts";
 /** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
 type RevocationListener = (id: SubjectId, begunUntil: number) => void;
 
-/** An ending that is listed. */
-interface SeenEnding {
-  /** When it was not listed yet. */
-  orderedAfter: number;
-  /** Clocks that are set back must not let it come again. */
-  isDone: boolean;
-}
-
 /** By how much the clocks of instances may differ. */
 const skewMs = 5000;
 
@@ -33,7 +25,8 @@ export function createRevocations(options: {
 }) {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
   const listeners: RevocationListener[] = [];
-  const seen = new Map<number, SeenEnding>();
+  /** When each that is listed was not yet. One that is done must not come again when clocks are set back. */
+  const seen = new Map<number, { orderedAfter: number; isDone: boolean }>();
   /** Nothing ran here until then, so revocations long before it have nothing to end. */
   let idleUntil = clock();
   let lastPollAt = monotonic();

@@ -43,14 +43,6 @@ export interface Load {
   giantTokens: number;
 }
 
-interface Prefill {
-  /** What of its prompt has to be read where most is cached. */
-  tokens: number;
-  isGiant: boolean;
-  /** A backend has a place for it, once others are read. */
-  isHeld: boolean;
-}
-
 interface Taken {
   load: Load;
   tokens: number;
@@ -88,8 +80,11 @@ export function createBackendTable(options: BackendTableOptions) {
         candidates.map((name) => rows.describe(name)),
         request,
       ),
-    /** How a request waits where backends read one giant at a time; undefined elsewhere. */
-    prefillOf(candidates: readonly string[], { workAt }: Pick<RequestToPlace, "workAt">): Prefill | undefined {
+    /**
+     * How a request waits where backends read one giant at a time; undefined elsewhere.
+     * @returns `tokens` is what has to be read where most is cached; `isHeld`: a backend has a place, once others are read
+     */
+    prefillOf(candidates: readonly string[], { workAt }: Pick<RequestToPlace, "workAt">) {
       const held = candidates.map((name) => rows.describe(name)).filter((row) => row.maxPrefillTokens !== undefined);
       if (held.length === 0) return undefined;
       const tokens = Math.min(...held.map(({ name }) => workAt(name).tokens));
