@@ -1,5 +1,6 @@
 import type { KeyEnding, KeyStore } from "../store/keys/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { repeat } from "../time/wait.ts";
 import type { SubjectId } from "../domain/keys.ts";
 
 /** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
@@ -30,7 +31,6 @@ export function createRevocations(options: {
   /** Nothing ran here until then, so revocations long before it have nothing to end. */
   let idleUntil = clock();
   let lastPollAt = monotonic();
-  let polling: Promise<void> | undefined;
 
   function end(id: SubjectId, begunUntil: number): void {
     for (const listener of listeners) listener(id, begunUntil);
@@ -58,14 +58,7 @@ export function createRevocations(options: {
     for (const id of seen.keys()) if (!listedIds.has(id)) seen.delete(id);
   }
 
-  /** If the database fails, the next poll tries again. */
-  function start(): void {
-    polling ??= poll()
-      .catch(() => {})
-      .finally(() => (polling = undefined));
-  }
-
-  const timer = setInterval(start, pollMs).unref();
+  const polling = repeat(pollMs, poll);
   return {
     /** Registers what runs when the running responses of a key are to end. */
     onRevoked: (listener: RevocationListener): void => void listeners.push(listener),
@@ -76,7 +69,7 @@ export function createRevocations(options: {
       // The next poll is too late: by then the key may be accepted again, and it would not know what is older than this.
       if (at <= clock()) end(id, orderedAt);
     },
-    close: () => clearInterval(timer),
+    close: (): void => void polling.stop(),
   };
 }
 

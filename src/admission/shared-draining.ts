@@ -3,6 +3,7 @@ import type { BackendStates } from "../domain/backends.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
+import { repeat } from "../time/wait.ts";
 
 /** A file is said again after so many polls. */
 const pollsPerFile = 30;
@@ -25,7 +26,6 @@ export function shareBackends(options: {
   let draining: ReadonlySet<string> | undefined;
   let polls = 0;
   let saidFile: string | undefined;
-  let running: Promise<void> | undefined;
 
   function apply(names: ReadonlySet<string>): void {
     const before = draining ?? catalog.get().backends.map(({ name }) => name);
@@ -47,30 +47,21 @@ export function shareBackends(options: {
     polls++;
   }
 
-  /** If the database fails, what is known goes on, and the next poll tries again. */
-  function start(): void {
-    running ??= poll()
-      .catch(() => {})
-      .finally(() => (running = undefined));
-  }
-
-  start();
-  const timer = setInterval(start, pollMs).unref();
+  /** If the database fails, what is known goes on. */
+  const polling = repeat(pollMs, poll);
   return {
     /** Resolves once it was asked which backends drain, in vain or not. */
-    known: Promise.resolve(running),
+    known: polling.run(),
     /** Here at once; everywhere else within seconds. */
     async setDraining(backend: string, isDraining: boolean, by: Change): Promise<void> {
       if (isDraining) await store.drain({ backend, since: clock(), username: by.actor }, by);
       else await store.undrain(backend, by);
       // A poll that began before that has the old list.
-      await running;
-      start();
-      await running;
+      await polling.idle();
+      await polling.run();
     },
     async close(): Promise<void> {
-      clearInterval(timer);
-      await running;
+      await polling.stop();
       if (saidFile !== undefined) await store.forgetInstance(instance).catch(() => {});
     },
   };

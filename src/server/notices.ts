@@ -6,6 +6,7 @@ import type { NoticeStore } from "../store/backends/contract.ts";
 import type { LimitStore } from "../store/limits/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute, timestampOf } from "../time/seoul.ts";
+import { repeat } from "../time/wait.ts";
 import { type Notice, planLimitNotices, planNotices, tellsUntil } from "../watching/notices.ts";
 import type { ListedState } from "../watching/states.ts";
 import type { Watch } from "../watching/watch.ts";
@@ -34,7 +35,6 @@ export function startNotices(options: {
   let ticks = 0;
   /** When limits were looked at last: the keys are searched for those that have `notify`. */
   let limitsAt = -Infinity;
-  let running: Promise<void> | undefined;
 
   async function plan(): Promise<void> {
     const [known, now] = [await watch.list(), clock()];
@@ -96,12 +96,7 @@ export function startNotices(options: {
     await sendNext();
   }
 
-  const start = (): void =>
-    // The database is away: the next tick tries again.
-    void (running ??= tick()
-      .catch(() => {})
-      .finally(() => (running = undefined)));
-  const timer = url === undefined ? undefined : setInterval(start, tickMs).unref();
+  const ticking = url === undefined ? undefined : repeat(tickMs, tick);
   return {
     /** Sends one now. @returns what is wrong; null: there is no NOTICE_URL */
     async test(): Promise<string | undefined | null> {
@@ -110,9 +105,8 @@ export function startNotices(options: {
       return await post(`msg_${crypto.randomUUID()}`, bodyOf(notice, clock()));
     },
     async close(): Promise<void> {
-      clearInterval(timer);
       closing.abort();
-      await running;
+      await ticking?.stop();
     },
   };
 }

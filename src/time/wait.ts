@@ -19,6 +19,26 @@ export async function within<T>(ms: number, work: Promise<T>, onTimeout = () => 
   }
 }
 
+/** Runs `work` at an interval, and when asked to, one run at a time. If it fails, the next run tries again. */
+export function repeat(intervalMs: number, work: () => Promise<void>) {
+  let running: Promise<void> | undefined;
+  const run = (): Promise<void> =>
+    (running ??= work()
+      .catch(() => {})
+      .finally(() => (running = undefined)));
+  const timer = setInterval(() => void run(), intervalMs).unref();
+  return {
+    /** Resolves with the end of the run, also of one that was under way. */
+    run,
+    /** Resolves when none is under way. */
+    idle: async (): Promise<void> => running,
+    stop(): Promise<void> | undefined {
+      clearInterval(timer);
+      return running;
+    },
+  };
+}
+
 export type Backoff = ReturnType<typeof createBackoff>;
 
 /** @param random returns 0 to 1; each wait is between half of the doubled value and all of it */
