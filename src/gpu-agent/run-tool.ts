@@ -34,13 +34,10 @@ const killTimeoutMs = 1500;
 
 /**
  * Runs the tool until it exits, hangs or is stopped. The process is dead when this resolves.
+ * @returns `errorLine` is the first line of standard error, or empty
  * @throws ToolError if it was unresponsive, could not be started, or could not be killed
  */
-export async function runTool(run: ToolRun): Promise<{
-  status: number;
-  /** The first line of standard error, or empty. */
-  errorLine: string;
-}> {
+export async function runTool(run: ToolRun): Promise<{ status: number; errorLine: string }> {
   const child = spawnTool(run);
   const [tool] = run.command;
   let unresponsive = false;

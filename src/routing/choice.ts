@@ -98,14 +98,8 @@ export const workBefore = (
   { tokens, leaving }: Pick<ExpectedWork, "tokens" | "leaving">,
 ): number => waitingTokens + (inFlight - lost) * tokensPerRequest + tokens + leaving;
 
-function leastWork(
-  rows: readonly BackendRow[],
-  { affinity, workAt }: RequestToPlace,
-): {
-  chosen: BackendRow | undefined;
-  /** What the next best has to do, less what waits at the chosen one; undefined: there is none. */
-  elsewhere: number | undefined;
-} {
+/** @returns `elsewhere` is what the next best has to do, less what waits at the chosen one; undefined: there is none */
+function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace) {
   if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
   const works = rows.map((row) => {
     const work = workAt(row.name);
