@@ -14,9 +14,8 @@
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
 // Removed: a row for each request, spare admissions and reserves, which were three mechanisms for one idea.
 
-import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { admittedAlone, decideAlone, endWait, noResponse, releaseCounted, writeAllAgain } from "./degraded.ts";
+import { admittedAlone, decideAlone, endWait, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
   admitted,
@@ -27,6 +26,7 @@ import {
   dropAhead,
   groupOf,
   leaseOf,
+  newState,
   type State,
   takeAhead,
   unlimited,
@@ -40,41 +40,11 @@ import type { Admission, Admit } from "../domain/admissions.ts";
 export type Admissions = ReturnType<typeof createAdmissions>;
 
 export function createAdmissions(options: AdmissionsOptions) {
-  const { store, monotonic, clock, log, beatMs = 3000, deadAfterMs = 15_000 } = options;
-  const instance = randomBytes(9).toString("base64url");
+  const begun = newState(options);
   const state: State = {
-    fallback: "local",
-    areCountsWaiting: () => false,
-    waitLimitMs: 1500,
-    processes: 1,
-    ...options,
-    deadAfterMs,
-    instance,
-    version: 0,
-    leases: new Map(),
-    groups: new Map(),
-    changed: new Set(),
-    writing: [],
-    uncounted: new Set(),
-    loop: undefined,
-    isUpkeepDue: false,
-    upkeepTimer: undefined,
-    upkeptAt: 0,
-    waitTimer: undefined,
-    waitingSince: undefined,
-    degraded: false,
-    failure: noResponse,
-    instances: Infinity,
-    aheadMs: clock() - monotonic(),
-    closed: false,
-    isListed: false,
+    ...begun,
     watch: createInstanceWatch({
-      store,
-      instance,
-      monotonic,
-      log,
-      beatMs,
-      deadAfterMs,
+      ...begun,
       onListed: () => writeAllAgain(state),
       onBeat: (instances) => onBeat(state, instances),
     }),
@@ -103,8 +73,6 @@ export function createAdmissions(options: AdmissionsOptions) {
   };
 }
 
-const tooLate = (): Error => new Error(noResponse);
-
 function admit(state: State, asked: Asked): MaybePromise<Admission> {
   if (state.closed) return unlimited;
   const { claims } = asked;
@@ -124,8 +92,7 @@ function onBeat(state: State, instances: number): void {
   state.instances = Math.max(instances, state.processes);
   releaseCounted(state);
   // While this process decides alone, the batch is a trial.
-  if (state.degraded) hurryUpkeep(state);
-  else startUpkeep(state);
+  state.wake(state.degraded);
 }
 
 async function close(state: State): Promise<void> {
@@ -133,10 +100,10 @@ async function close(state: State): Promise<void> {
   if (!state.degraded && state.leases.size > 0) {
     for (const group of state.changed) dropAhead(group);
     hurryUpkeep(state);
-    await within(state.waitLimitMs, state.loop ?? Promise.resolve(), tooLate).catch(() => {});
+    await within(state.waitLimitMs, state.loop ?? Promise.resolve()).catch(() => {});
   }
   state.closed = true;
   endWait(state);
   // What it cannot give back, other processes release.
-  await within(state.waitLimitMs, state.watch.close(), tooLate).catch(() => {});
+  await within(state.waitLimitMs, state.watch.close()).catch(() => {});
 }

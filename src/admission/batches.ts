@@ -14,7 +14,8 @@ import {
   type WaitingRequest,
   wantedAhead,
 } from "./process-leases.ts";
-import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
+import { decideAlone, endWait, leaveDegraded, startWait } from "./degraded.ts";
+import { noResponse } from "../time/wait.ts";
 import {
   type Bound,
   judge,
@@ -214,7 +215,7 @@ function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease
     const result = judged[index];
     if (result === undefined) continue;
     if (one.isDecided) takeBack(claims, result, taken);
-    else settleOne(state, { group, claims, taken, result, one });
+    else settleOne(state, work, taken, result, one);
   }
   keepAhead(work, taken, { bounds: after, sentAt });
   if (needsWrite(group) || group.ahead !== undefined) state.changed.add(group);
@@ -236,16 +237,14 @@ function takeBack(claims: readonly Claim[], { refusedBy }: Judged, { now }: Leas
   }
 }
 
-interface Settled {
-  group: Group;
-  /** By which it was judged: there may be newer ones. */
-  claims: readonly Claim[];
-  taken: Lease;
-  result: Judged;
-  one: WaitingRequest;
-}
-
-function settleOne(state: State, { group, claims, taken, result, one }: Settled): void {
+/** By the claims of the batch: the group may have newer ones. */
+function settleOne(
+  state: State,
+  { group, claims }: LeaseWork,
+  taken: Lease,
+  result: Judged,
+  one: WaitingRequest,
+): void {
   const { refusedBy, at, bounds, tokens } = result;
   if (refusedBy === undefined) {
     reserve(claims, tokens);

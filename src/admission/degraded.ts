@@ -32,9 +32,6 @@ const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
   closed: "Database unavailable; refusing requests of keys with limits",
 };
 
-/** Of a batch that is under way. */
-export const noResponse = "no response in time";
-
 /** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
 export function startWait(state: State): void {
   if (state.waitTimer !== undefined) return;

@@ -4,7 +4,16 @@ import type { MonotonicClock } from "../time/clock.ts";
 
 export type InstanceWatch = ReturnType<typeof createInstanceWatch>;
 
-interface InstanceWatchOptions {
+const hurriedBeatMs = 1000;
+
+/**
+ * Reports that this process is alive, and releases what dead ones held.
+ *
+ * Until the first request of a key with limits, it only looks whether others hold leases, and beats as soon as one does. A
+ * process is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and
+ * jump.
+ */
+export function createInstanceWatch(options: {
   store: Pick<LimitStore, "beat" | "remove" | "listInstances">;
   instance: string;
   monotonic: MonotonicClock;
@@ -15,18 +24,7 @@ interface InstanceWatchOptions {
   onListed: () => void;
   /** Called after each beat that succeeded. @param instances how many processes live, this one included */
   onBeat: (instances: number) => void;
-}
-
-const hurriedBeatMs = 1000;
-
-/**
- * Reports that this process is alive, and releases what dead ones held.
- *
- * Until the first request of a key with limits, it only looks whether others hold leases, and beats as soon as one does. A
- * process is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and
- * jump.
- */
-export function createInstanceWatch(options: InstanceWatchOptions) {
+}) {
   const { store, instance, monotonic, log, beatMs, deadAfterMs, onListed, onBeat } = options;
   /** When we saw the beat of each other instance change. */
   const seen = new Map<string, { beat: number; at: number }>();

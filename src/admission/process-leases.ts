@@ -1,12 +1,14 @@
 // What this process has of each subject, a key or a team: its lease, and what requests get of that. Requests that the same
 // subjects limit are a group: they wait together, and may be taken ahead together.
 
+import { randomBytes } from "node:crypto";
 import type { InstanceWatch } from "./instance-watch.ts";
 import { type Bound, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { dayNumberOf } from "../time/seoul.ts";
+import { noResponse } from "../time/wait.ts";
 import { minuteWindowSeconds } from "../time/windows.ts";
 import type { KeyLimits, LimitName, SubjectId } from "../domain/keys.ts";
 import { anyHasLimit, hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
@@ -33,43 +35,52 @@ export interface AdmissionsOptions {
   processes?: number;
 }
 
-export interface State extends Required<Omit<AdmissionsOptions, "clock" | "beatMs">> {
-  instance: string;
-  /** Of the latest batch. */
-  version: number;
-  leases: Map<SubjectId, SubjectLease>;
-  /** By the ids of their subjects. */
-  groups: Map<SubjectId | string, Group>;
-  /** Those that may have something to write, or something ahead. */
-  changed: Set<Group>;
-  /** The batch that is under way. */
-  writing: readonly LeaseWork[];
-  /** Those with tokens of requests that have ended, and whose counts wait. */
-  uncounted: Set<Group>;
-  loop: Promise<void> | undefined;
-  /** What ended is to be written, and not only what waits. */
-  isUpkeepDue: boolean;
-  upkeepTimer: Timer | undefined;
-  /** When it was last written, by the monotonic clock. */
-  upkeptAt: number;
-  /** Runs while requests wait. */
-  waitTimer: Timer | undefined;
-  /** When the first of those came that the next batch takes, by the monotonic clock; undefined if there are none. */
-  waitingSince: number | undefined;
-  degraded: boolean;
-  /** Why the latest batch failed, or has no reply yet. */
-  failure: string;
-  /** Processes that live, this one included, when they were last counted; Infinity: they never were. */
-  instances: number;
-  /** By how much the database's clock is ahead of the monotonic one: that of this machine may be anything. */
-  aheadMs: number;
-  closed: boolean;
-  /** Whether the database lists this process, or has failed to. */
-  isListed: boolean;
+export interface State extends ReturnType<typeof newState> {
   watch: InstanceWatch;
   /** Has what changed in leases written: at once, or a little later. */
   wake: (isUrgent: boolean) => void;
 }
+
+const defaults = { waitLimitMs: 1500, beatMs: 3000, deadAfterMs: 15_000, processes: 1 };
+
+export const newState = (options: AdmissionsOptions) => ({
+  fallback: "local" as LimitsFallback,
+  areCountsWaiting: () => false,
+  ...defaults,
+  ...options,
+  instance: randomBytes(9).toString("base64url"),
+  /** Of the latest batch. */
+  version: 0,
+  leases: new Map<SubjectId, SubjectLease>(),
+  /** By the ids of their subjects. */
+  groups: new Map<SubjectId | string, Group>(),
+  /** Those that may have something to write, or something ahead. */
+  changed: new Set<Group>(),
+  /** The batch that is under way. */
+  writing: [] as readonly LeaseWork[],
+  /** Those with tokens of requests that have ended, and whose counts wait. */
+  uncounted: new Set<Group>(),
+  loop: undefined as Promise<void> | undefined,
+  /** What ended is to be written, and not only what waits. */
+  isUpkeepDue: false,
+  upkeepTimer: undefined as Timer | undefined,
+  /** When it was last written, by the monotonic clock. */
+  upkeptAt: 0,
+  /** Runs while requests wait. */
+  waitTimer: undefined as Timer | undefined,
+  /** When the first of those came that the next batch takes, by the monotonic clock; undefined if there are none. */
+  waitingSince: undefined as number | undefined,
+  degraded: false,
+  /** Why the latest batch failed, or has no reply yet. */
+  failure: noResponse,
+  /** Processes that live, this one included, when they were last counted; Infinity: they never were. */
+  instances: Infinity,
+  /** By how much the database's clock is ahead of the monotonic one: that of this machine may be anything. */
+  aheadMs: options.clock() - options.monotonic(),
+  closed: false,
+  /** Whether the database lists this process, or has failed to. */
+  isListed: false,
+});
 
 /** A request's subject: what this process has of it, and the limits that the request came with. */
 export interface Claim {
@@ -150,17 +161,14 @@ interface Correction {
 
 /** What this process has of a subject. */
 export function leaseOf({ leases }: Pick<State, "leases">, id: SubjectId): SubjectLease {
-  const lease = leases.get(id) ?? newLease(id);
-  leases.set(id, lease);
-  return lease;
+  return leases.getOrInsertComputed(id, newLease);
 }
 
 /** The group of requests with these claims, which are its latest. */
 export function groupOf({ groups }: Pick<State, "groups">, claims: readonly Claim[]): Group {
   const id = claims.length === 1 ? (claims[0]?.lease.id ?? 0) : claims.map(({ lease }) => lease.id).join(" ");
   const pace = { second: 0, requests: 0, wanted: 0 };
-  const group = groups.get(id) ?? { claims, waiting: [], ahead: undefined, pace };
-  groups.set(id, group);
+  const group = groups.getOrInsertComputed(id, () => ({ claims, waiting: [], ahead: undefined, pace }));
   group.claims = claims;
   return group;
 }

@@ -1,17 +1,10 @@
 import type { KeyEnding, KeyStore } from "../store/keys/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { repeat } from "../time/wait.ts";
 import type { SubjectId } from "../domain/keys.ts";
 
 /** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
 type RevocationListener = (id: SubjectId, begunUntil: number) => void;
-
-/** An ending that is listed. */
-interface SeenEnding {
-  /** When it was not listed yet. */
-  orderedAfter: number;
-  /** Clocks that are set back must not let it come again. */
-  isDone: boolean;
-}
 
 /** By how much the clocks of instances may differ. */
 const skewMs = 5000;
@@ -33,11 +26,11 @@ export function createRevocations(options: {
 }) {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
   const listeners: RevocationListener[] = [];
-  const seen = new Map<number, SeenEnding>();
+  /** When each that is listed was not yet. One that is done must not come again when clocks are set back. */
+  const seen = new Map<number, { orderedAfter: number; isDone: boolean }>();
   /** Nothing ran here until then, so revocations long before it have nothing to end. */
   let idleUntil = clock();
   let lastPollAt = monotonic();
-  let polling = false;
 
   function end(id: SubjectId, begunUntil: number): void {
     for (const listener of listeners) listener(id, begunUntil);
@@ -65,16 +58,7 @@ export function createRevocations(options: {
     for (const id of seen.keys()) if (!listedIds.has(id)) seen.delete(id);
   }
 
-  const timer = setInterval(() => {
-    if (polling) return;
-    polling = true;
-    // If the database fails, the next poll tries again.
-    void poll()
-      .catch(() => {})
-      .finally(() => {
-        polling = false;
-      });
-  }, pollMs).unref();
+  const polling = repeat(pollMs, poll);
   return {
     /** Registers what runs when the running responses of a key are to end. */
     onRevoked: (listener: RevocationListener): void => void listeners.push(listener),
@@ -85,7 +69,7 @@ export function createRevocations(options: {
       // The next poll is too late: by then the key may be accepted again, and it would not know what is older than this.
       if (at <= clock()) end(id, orderedAt);
     },
-    close: () => clearInterval(timer),
+    close: (): void => void polling.stop(),
   };
 }
 

@@ -3,8 +3,16 @@ import type { BackendStates } from "../domain/backends.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
+import { repeat } from "../time/wait.ts";
 
-interface SharedDrainingOptions {
+/** A file is said again after so many polls. */
+const pollsPerFile = 30;
+
+/**
+ * Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. Polls, since
+ * any process or instance may be told that a backend drains; without a file of models it writes nothing.
+ */
+export function shareBackends(options: {
   store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
   states: Pick<BackendStates, "setDraining">;
   catalog: CurrentCatalog;
@@ -12,22 +20,12 @@ interface SharedDrainingOptions {
   instance: string;
   clock: WallClock;
   pollMs?: number;
-}
-
-/** A file is said again after so many polls. */
-const pollsPerFile = 30;
-
-/**
- * Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. Polls, since any process or instance may be told that a backend drains; without a file of models it
- * writes nothing.
- */
-export function shareBackends(options: SharedDrainingOptions) {
+}) {
   const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
   /** Undefined until it was asked. The parent outlives its children, and may remember a backend that drains no more. */
   let draining: ReadonlySet<string> | undefined;
   let polls = 0;
   let saidFile: string | undefined;
-  let running: Promise<void> | undefined;
 
   function apply(names: ReadonlySet<string>): void {
     const before = draining ?? catalog.get().backends.map(({ name }) => name);
@@ -49,30 +47,21 @@ export function shareBackends(options: SharedDrainingOptions) {
     polls++;
   }
 
-  /** If the database fails, what is known goes on, and the next poll tries again. */
-  function start(): void {
-    running ??= poll()
-      .catch(() => {})
-      .finally(() => (running = undefined));
-  }
-
-  start();
-  const timer = setInterval(start, pollMs).unref();
+  /** If the database fails, what is known goes on. */
+  const polling = repeat(pollMs, poll);
   return {
     /** Resolves once it was asked which backends drain, in vain or not. */
-    known: Promise.resolve(running),
+    known: polling.run(),
     /** Here at once; everywhere else within seconds. */
     async setDraining(backend: string, isDraining: boolean, by: Change): Promise<void> {
       if (isDraining) await store.drain({ backend, since: clock(), username: by.actor }, by);
       else await store.undrain(backend, by);
       // A poll that began before that has the old list.
-      await running;
-      start();
-      await running;
+      await polling.idle();
+      await polling.run();
     },
     async close(): Promise<void> {
-      clearInterval(timer);
-      await running;
+      await polling.stop();
       if (saidFile !== undefined) await store.forgetInstance(instance).catch(() => {});
     },
   };

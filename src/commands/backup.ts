@@ -28,27 +28,26 @@ Exit status: 0 if the copy is complete and on disk; 1 if it failed; 2 for wrong 
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { target, keep, envFile } = parse(args);
-  const { storage } = settingsOf(withServiceSettings(io, envFile));
+  const { values, positionals } = readArguments("backup", args, { keep: { type: "string" }, ...envFileOption }, true);
+  const [target, ...more] = positionals;
+  if (target === undefined || target === "" || more.length > 0) {
+    throw new CommandError("backup takes one file name, or --keep N and one folder; see tollgate backup --help", 2);
+  }
+  const keep = values.keep === undefined ? undefined : keepOf(values.keep);
+  const { storage } = settingsOf(withServiceSettings(io, values["env-file"]));
   if (storage.databaseUrl !== undefined) {
     throw new CommandError(
       "DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL (handbook: Backups)",
     );
   }
   const file = databaseInUse(storage);
-  const written = await backUp({ file, target, keep }, io);
+  const written = await backUp(file, target, keep, io.signal);
   io.stdout.write(`Copied ${file} to ${written}\n`);
   return 0;
 }
 
-interface Request {
-  file: string;
-  /** A folder if `keep` is a number. */
-  target: string;
-  keep: number | undefined;
-}
-
-async function backUp({ file, target, keep }: Request, { signal }: CommandIo): Promise<string> {
+/** @param target a folder if `keep` is a number. @returns the file that was written */
+async function backUp(file: string, target: string, keep: number | undefined, signal: AbortSignal): Promise<string> {
   const options = { file, clock: Date.now, signal };
   try {
     if (keep !== undefined) return await addBackup({ ...options, folder: existingFolder(target), keep });
@@ -61,27 +60,13 @@ async function backUp({ file, target, keep }: Request, { signal }: CommandIo): P
 }
 
 function existingFolder(folder: string): string {
-  if (isFolder(folder)) return folder;
-  throw new CommandError(`${JSON.stringify(folder)}: there is no such folder`);
-}
-
-function isFolder(path: string): boolean {
+  let problem = "there is no such folder";
   try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return folder;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`${JSON.stringify(path)}: it cannot be read (${code})`);
+    problem = `it cannot be read (${(error as NodeJS.ErrnoException).code})`;
   }
-}
-
-function parse(args: string[]): Pick<Request, "target" | "keep"> & { envFile: string | undefined } {
-  const { values, positionals } = readArguments("backup", args, { keep: { type: "string" }, ...envFileOption }, true);
-  const [target, ...more] = positionals;
-  if (target === undefined || target === "" || more.length > 0) {
-    throw new CommandError("backup takes one file name, or --keep N and one folder; see tollgate backup --help", 2);
-  }
-  const keep = values.keep === undefined ? undefined : keepOf(values.keep);
-  return { target, keep, envFile: values["env-file"] };
+  throw new CommandError(`${JSON.stringify(folder)}: ${problem}`);
 }
 
 function keepOf(given: string): number {

@@ -131,7 +131,9 @@ const healthTimeoutMs = 3000;
 /** Requests `/healthz` of the server that runs with these settings on this host. @returns what is wrong, if anything is */
 async function requestHealth(listen: Config["listen"]): Promise<string | undefined> {
   const unix = socketPathOf(listen.adminHost);
-  const url = unix === undefined ? `${adminOrigin(listen)}/healthz` : "http://localhost/healthz";
+  const scheme = listen.tls === undefined ? "http" : "https";
+  const origin = `${scheme}://${reachable(listen.adminHost)}:${listen.adminPort ?? listen.port}`;
+  const url = `${unix === undefined ? origin : "http://localhost"}/healthz`;
   const name = unix === undefined ? url : listen.adminHost;
   try {
     const response = await fetch(url, {
@@ -145,10 +147,6 @@ async function requestHealth(listen: Config["listen"]): Promise<string | undefin
   } catch (error) {
     return `${name} does not respond (${causeOf(error)})`;
   }
-}
-
-function adminOrigin({ adminHost, adminPort, port, tls }: Config["listen"]): string {
-  return `${tls === undefined ? "http" : "https"}://${reachable(adminHost)}:${adminPort ?? port}`;
 }
 
 /** An address that a server can listen on may be none that a client can connect to. */

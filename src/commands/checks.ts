@@ -57,10 +57,12 @@ export async function checkAddress(
   certificate: Certificate | undefined,
   isServed: boolean,
 ): Promise<Finding> {
-  const address = config.listen;
-  const names = [nameOf(address.host, address.port), ...sideName(address)].join(" and ");
+  const { host, port, adminHost, adminPort } = config.listen;
+  const sides = [[host, port] as const, ...(adminPort === undefined ? [] : [[adminHost, adminPort] as const])];
+  const names = sides.map(([at, own]) => (at.startsWith("unix:") ? at : `${at} port ${own}`)).join(" and ");
   try {
-    await rehearseListening(address, certificate, isServed);
+    // The ports of a server that runs are taken, and others stand in for them.
+    for (const [at, own] of sides) await rehearse(at, isServed ? 0 : own, certificate, isServed);
     return ok(isServed ? `a server responds at ${names}` : `a server can listen at ${names}`);
   } catch (error) {
     return await failedLikeStart(error, config);
@@ -73,11 +75,6 @@ async function failedLikeStart(error: unknown, config: StartConfig): Promise<Fin
   if (problem instanceof CommandError) return failed(problem.message);
   throw problem;
 }
-
-const nameOf = (host: string, port: number): string => (host.startsWith("unix:") ? host : `${host} port ${port}`);
-
-const sideName = ({ adminHost, adminPort }: Config["listen"]): string[] =>
-  adminPort === undefined ? [] : [nameOf(adminHost, adminPort)];
 
 const silent = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
 
@@ -238,30 +235,27 @@ const earliestTime = Date.UTC(2026, 10, 1);
  * A wrong clock puts usage into wrong days, and ends sessions early. A request that is newer than now tells only that two
  * clocks differ: one that was ahead once leaves it there for as long as it was ahead.
  */
-export function checkClock({
-  now,
-  database,
-  backend,
-}: {
+export function checkClock(known: {
   now: number;
   database: DatabaseState | undefined;
   backend: UpstreamProbe | undefined;
 }): Finding {
+  const { now, database, backend } = known;
   const text = new Date(now).toISOString();
   if (now < earliestTime) return failed(`${text} is before this version was made`);
   const lead = (database?.lastUsedAt ?? 0) - now;
   const others = { PostgreSQL: database?.serverTime, "the backend": timeOf(backend?.date) };
-  const known = Object.entries(others).flatMap(([name, time]) =>
+  const witnesses = Object.entries(others).flatMap(([name, time]) =>
     time === undefined ? [] : [{ name, lead: time - now }],
   );
-  const other = known.find((clock) => Math.abs(clock.lead) > maxSkewMs);
+  const other = witnesses.find((clock) => Math.abs(clock.lead) > maxSkewMs);
   if (other !== undefined) {
     const difference = `${text} is ${secondsOf(other.lead)} ${other.lead > 0 ? "behind" : "ahead of"} the clock of ${other.name}`;
     if (lead <= maxSkewMs || other.lead < 0) return warning(difference);
     return failed(`${difference}, and ${secondsOf(lead)} behind the newest request`);
   }
   if (lead <= maxSkewMs) return ok(text);
-  const [witness] = known;
+  const [witness] = witnesses;
   const why = witness === undefined ? "either is wrong" : `that was wrong, as ${witness.name} has the same time`;
   return warning(`${text} is ${secondsOf(lead)} behind the newest request: ${why}`);
 }
@@ -280,20 +274,7 @@ function sizeOf(bytes: number): string {
   return `${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
 }
 
-/**
- * Listens as a start does, and stops at once.
- * @param isServed a server runs with these settings: its ports and its socket are taken, and others stand in for them
- * @throws ListenError if a server could not listen
- */
-async function rehearseListening(
-  { host, port, adminHost, adminPort }: Config["listen"],
-  certificate: Certificate | undefined,
-  isServed: boolean,
-): Promise<void> {
-  await rehearse(host, isServed ? 0 : port, certificate, isServed);
-  if (adminPort !== undefined) await rehearse(adminHost, isServed ? 0 : adminPort, certificate, isServed);
-}
-
+/** Listens as a start does, and stops at once. @throws ListenError if a server could not listen */
 async function rehearse(
   host: string,
   port: number,
@@ -304,16 +285,8 @@ async function rehearse(
   if (path !== undefined) return await requireUsableSocket(host, path, isServed);
   const unavailable = (): Response => new Response(null, { status: 503 });
   const connections = createConnections();
-  const listener = listen({
-    host,
-    port,
-    shared: false,
-    certificate,
-    connections,
-    fetch: unavailable,
-    internalError: unavailable,
-  });
-  await listener.cut();
+  const handlers = { fetch: unavailable, internalError: unavailable };
+  await listen({ host, port, shared: false, certificate, connections, ...handlers }).cut();
 }
 
 async function requireUsableSocket(host: string, path: string, isServed: boolean): Promise<void> {

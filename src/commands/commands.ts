@@ -38,7 +38,9 @@ export async function runCommand(args: string[], io: CommandIo): Promise<number>
   if (load === undefined)
     return reportError(io, new CommandError(`unknown command "${first}"; see tollgate --help`, 2));
   const command = await load();
-  if (rest.includes("--help") || rest.includes("-h")) return print(io, helpOf(command));
+  if (rest.includes("--help") || rest.includes("-h")) {
+    return print(io, `${command.help}\nThe handbook tells more, in the console under Help: ${command.chapter}.\n`);
+  }
   try {
     return await command.run(named === undefined ? args : rest, io);
   } catch (error) {
@@ -46,9 +48,6 @@ export async function runCommand(args: string[], io: CommandIo): Promise<number>
     throw error;
   }
 }
-
-const helpOf = ({ help, chapter }: Command): string =>
-  `${help}\nThe handbook tells more, in the console under Help: ${chapter}.\n`;
 
 function print(io: CommandIo, text: string): number {
   io.stdout.write(text);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generatePassword } from "../admin/session/password.ts";
 import { pricesSetting } from "../admin/usage/prices.ts";
-import type { Environment } from "../config/config.ts";
+import type { Config, Environment } from "../config/config.ts";
 import { startDemoBackend } from "../demo/backend.ts";
 import { runSimulatedGpuAgent } from "../demo/gpu-host.ts";
 import { loadInMinute } from "../demo/past.ts";
@@ -68,9 +68,7 @@ async function runDemo(dataDir: string, backendUrl: string, io: CommandIo): Prom
   const server = await startOnFreePort(environment, io);
   const ending = new AbortController();
   const activity = simulateActivity(seeded, server, ending.signal);
-  io.stdout.write(
-    welcome({ server, seeded, dataDir, username: config.admin.username, password: config.admin.password }),
-  );
+  io.stdout.write(welcome(server, seeded.key, dataDir, config.admin));
   await untilStopped(io.signal);
   ending.abort();
   await activity;
@@ -121,23 +119,11 @@ async function simulateActivity(seeded: SeededDemo, server: Server, signal: Abor
   const clients = seeded.clients.map(({ persona, key }, index) =>
     runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),
   );
-  const gpus = { url: server.adminUrl, key: seeded.gpuHostKey, load: () => load(minuteOf(Date.now())), signal };
-  await Promise.all([...clients, runSimulatedGpuAgent(gpus)]);
+  const loadNow = (): number => load(minuteOf(Date.now()));
+  await Promise.all([...clients, runSimulatedGpuAgent(server.adminUrl, seeded.gpuHostKey, loadNow, signal)]);
 }
 
-function welcome({
-  server,
-  seeded,
-  dataDir,
-  username,
-  password,
-}: {
-  server: Server;
-  seeded: SeededDemo;
-  dataDir: string;
-  username: string;
-  password: string | undefined;
-}): string {
+function welcome(server: Server, key: string, dataDir: string, { username, password }: Config["admin"]): string {
   const body = JSON.stringify({ model: demoModel, stream: true, messages: [{ role: "user", content: "Hello!" }] });
   return `
   This is a demo: model, clients, GPUs and 30 days of history are simulated. Ctrl-C ends it and deletes ${dataDir}
@@ -145,11 +131,11 @@ function welcome({
     Console    ${browserUrl(server.adminUrl)}
     Username   ${username}
     Password   ${password}
-    API key    ${seeded.key}
+    API key    ${key}
 
   Paste this into another terminal to stream a completion:
 
-curl -N ${browserUrl(server.url)}/v1/chat/completions -H "Authorization: Bearer ${seeded.key}" -H "Content-Type: application/json" -d '${body}'
+curl -N ${browserUrl(server.url)}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body}'
 
 `;
 }

@@ -26,7 +26,7 @@ export function withServiceSettings(
   { envFile, dataDir } = service,
 ): CommandIo {
   if (given !== undefined) return announced(withEnvFile(io, given), given);
-  if (namesDatabase(io.env)) return io;
+  if (isSet(io.env["DATA_DIR"]) || isSet(io.env["DATABASE_URL"])) return io;
   if (hasDotEnv())
     throw problem(
       ".env: only serve and demo read it by themselves; use --env-file .env, or set DATA_DIR or DATABASE_URL",
@@ -120,8 +120,6 @@ function isReadable(file: string): boolean {
     return false;
   }
 }
-
-const namesDatabase = (env: Environment): boolean => isSet(env["DATA_DIR"]) || isSet(env["DATABASE_URL"]);
 
 /** An empty value counts as unset. */
 const isSet = (value: string | undefined): boolean => value !== undefined && value !== "";

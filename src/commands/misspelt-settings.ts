@@ -6,13 +6,11 @@ const ownPrefixes = ["PROXY_", "ADMIN_", "METRICS_", "MAX_"];
 /** Shorter names are too near to those of other programs. */
 const minLength = 8;
 
-/** Variables that are not settings but look like one: a misspelt setting would be ignored silently. */
-export function findMisspeltSettings(environment: Environment): {
-  /** The variable that is set. */
-  given: string;
-  /** The setting that was probably meant. */
-  meant: string;
-}[] {
+/**
+ * Variables that are not settings but look like one: a misspelt setting would be ignored silently.
+ * @returns each with the setting that was probably meant
+ */
+export function findMisspeltSettings(environment: Environment): { given: string; meant: string }[] {
   const given = Object.keys(environment).filter((name) => !variableNames.includes(name));
   return given.flatMap((name) => {
     const meant = variableNames.find((known) => isNear(name.toUpperCase(), known));

@@ -31,8 +31,11 @@ Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  const io = withServiceSettings(given, read(args).values["env-file"]);
-  const url = await targetOf(args, io);
+  const options = { "url-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
+  const { values, positionals } = readArguments("move-to", args, options, true);
+  const io = withServiceSettings(given, values["env-file"]);
+  const typed = values["url-stdin"] ? [await io.endAtSignals(() => readLine(io))] : [];
+  const url = targetOf([...typed, ...positionals], io.env);
   // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }).storage);
   io.stdout.write(`From ${database} to PostgreSQL at ${placeOf(url)}\n`);
@@ -49,13 +52,8 @@ export async function run(args: string[], given: CommandIo): Promise<number> {
   }
 }
 
-const read = (args: string[]) =>
-  readArguments("move-to", args, { "url-stdin": { type: "boolean", default: false }, ...envFileOption }, true);
-
-async function targetOf(args: string[], io: CommandIo): Promise<string> {
-  const { values, positionals } = read(args);
-  const given = values["url-stdin"] ? [await io.endAtSignals(() => readLine(io)), ...positionals] : positionals;
-  const [url = io.env["DATABASE_URL"] ?? "", ...more] = given;
+function targetOf(given: string[], { DATABASE_URL = "" }: CommandIo["env"]): string {
+  const [url = DATABASE_URL, ...more] = given;
   // Not quoted: it contains a password.
   if (more.length > 0 || !/^postgres(ql)?:\/\//.test(url)) {
     throw new CommandError(

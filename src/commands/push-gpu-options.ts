@@ -1,17 +1,7 @@
 import type { Environment } from "../config/config.ts";
-import type { PushTarget } from "../gpu-agent/post-result.ts";
 import { CommandError, readArguments } from "./command.ts";
 
-export interface PushGpuOptions {
-  script: boolean;
-  once: boolean;
-  intervalMs: number;
-  gpuIdOffset: number;
-  /** Names this host in the console. */
-  host: string | undefined;
-  /** Undefined if samples are only printed. */
-  target: PushTarget | undefined;
-}
+export type PushGpuOptions = ReturnType<typeof readPushGpuOptions>;
 
 /** The message never contains a key. */
 const wrongUsage = (problem: string): CommandError => new CommandError(problem, 2);
@@ -28,20 +18,11 @@ const flags = {
   script: { type: "boolean", default: false },
 } as const;
 
-/** @throws CommandError */
+/** `hostName` is what the system calls this host. @throws CommandError */
 export function readPushGpuOptions(
   args: string[],
-  {
-    env,
-    readFile,
-    hostName,
-  }: {
-    env: Environment;
-    readFile: (file: string) => string;
-    /** The name by which the system knows this host. */
-    hostName: string;
-  },
-): PushGpuOptions {
+  { env, readFile, hostName }: { env: Environment; readFile: (file: string) => string; hostName: string },
+) {
   const { values } = readArguments("push-gpu", args, flags);
   const onlyPrints = values.script || values["dry-run"];
   return {
@@ -49,7 +30,9 @@ export function readPushGpuOptions(
     once: values.once,
     intervalMs: Math.round(1000 * numberOf("--interval", values.interval, "number", 0.1, 3600)),
     gpuIdOffset: numberOf("--gpu-id-offset", values["gpu-id-offset"], "whole number", 0, 255),
+    /** Names this host in the console. */
     host: values.host === undefined ? defaultHost(hostName) : checkedHost(values.host),
+    /** Undefined if samples are only printed. */
     target: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
   };
 }

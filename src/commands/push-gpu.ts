@@ -3,9 +3,8 @@ import { hostname } from "node:os";
 import type { Environment } from "../config/config.ts";
 import type { SampleBody, SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
-import { createLatest, type Latest, postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
+import { createLatest, postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
-import type { PushTarget } from "../gpu-agent/post-result.ts";
 import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
@@ -69,7 +68,8 @@ async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const signal = AbortSignal.any([io.signal, outputClosed.signal]);
   const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
   const outputTimeoutMs = Math.max(minOutputTimeoutMs, 3 * options.intervalMs);
-  const context = { ...options, tool, log, signal, env: withoutKey(io.env), outputTimeoutMs };
+  // The tool does not need the key.
+  const context = { ...options, tool, log, signal, env: { ...io.env, TOLLGATE_KEY: undefined }, outputTimeoutMs };
   return options.once ? pushOnce(context, io) : pushUntilStopped(context, io);
 }
 
@@ -79,11 +79,6 @@ interface PushContext extends PushGpuOptions {
   signal: AbortSignal;
   env: Environment;
   outputTimeoutMs: number;
-}
-
-/** The environment for the tool, which does not need the key. */
-function withoutKey(env: Environment): Environment {
-  return { ...env, TOLLGATE_KEY: undefined };
 }
 
 async function pushOnce(context: PushContext, io: CommandIo): Promise<number> {
@@ -107,7 +102,7 @@ async function pushOnce(context: PushContext, io: CommandIo): Promise<number> {
 }
 
 async function pushUntilStopped(context: PushContext, io: CommandIo): Promise<number> {
-  const { log, target, tool } = context;
+  const { log, target, tool, intervalMs, signal } = context;
   const latest = createLatest<TimedSamples>();
   const reading = readGpus({
     ...context,
@@ -120,16 +115,7 @@ async function pushUntilStopped(context: PushContext, io: CommandIo): Promise<nu
       else latest.put({ body, readAt: Date.now() });
     },
   });
-  await Promise.all([reading, target === undefined ? undefined : postTo(target, latest, context)]);
-  return 0;
-}
-
-async function postTo(
-  target: PushTarget,
-  latest: Latest<TimedSamples>,
-  { intervalMs, log, signal }: PushContext,
-): Promise<void> {
-  await postLatest({
+  const posting = target && {
     target,
     latest,
     staleMs: Math.max(5000, 2 * intervalMs),
@@ -138,7 +124,9 @@ async function postTo(
     clock: Date.now,
     logOnChange: createLogOnChange(log),
     signal,
-  });
+  };
+  await Promise.all([reading, posting && postLatest(posting)]);
+  return 0;
 }
 
 const bodyOf = (gpus: SampleSet, { host }: Pick<PushContext, "host">): SampleBody => ({
@@ -146,5 +134,4 @@ const bodyOf = (gpus: SampleSet, { host }: Pick<PushContext, "host">): SampleBod
   gpus,
 });
 
-const lineOf = (body: SampleBody): string => `${JSON.stringify(body)}
-`;
+const lineOf = (body: SampleBody): string => `${JSON.stringify(body)}\n`;

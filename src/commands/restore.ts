@@ -27,8 +27,12 @@ usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { source, envFile } = parse(args);
-  const { databaseUrl, dataDir } = settingsOf(withServiceSettings(io, envFile)).storage;
+  const { values, positionals } = readArguments("restore", args, envFileOption, true);
+  const [source, ...more] = positionals;
+  if (source === undefined || source === "" || more.length > 0) {
+    throw new CommandError("restore takes one file name; see tollgate restore --help", 2);
+  }
+  const { databaseUrl, dataDir } = settingsOf(withServiceSettings(io, values["env-file"])).storage;
   if (databaseUrl !== undefined) {
     throw new CommandError(
       "DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL (handbook: Backups)",
@@ -51,13 +55,4 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 function freeName(file: string, now: number): string {
   const name = `${file}.before-${timestampOf(now)}`;
   return existsSync(name) ? freeName(file, now + 1000) : name;
-}
-
-function parse(args: string[]): { source: string; envFile: string | undefined } {
-  const { values, positionals } = readArguments("restore", args, envFileOption, true);
-  const [source, ...more] = positionals;
-  if (source === undefined || source === "" || more.length > 0) {
-    throw new CommandError("restore takes one file name; see tollgate restore --help", 2);
-  }
-  return { source, envFile: values["env-file"] };
 }

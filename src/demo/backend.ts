@@ -106,18 +106,12 @@ function usageIn(simulated: URLSearchParams): Usage | undefined {
   return { ...noUsage, ...Object.fromEntries(given.map((field) => [field, Number(simulated.get(field)) || 0])) };
 }
 
-/** How the simulated backend responds to a request. */
-export interface Speed {
-  /** Until it responds. */
-  firstByteMs: number;
-  tokensPerSecond: number;
-}
-
 /**
- * Responses take longer under load, and much longer in a slow phase. The same arguments always give the same speed.
+ * How the simulated backend responds: it takes longer under load, and much longer in a slow phase. The same arguments always
+ * give the same speed.
  * @param load of the backend, 0 to 1
  */
-export function speedOf({ startsAt, inputTokens }: Omit<PlannedRequest, "outputTokens">, load: number): Speed {
+export function speedOf({ startsAt, inputTokens }: Omit<PlannedRequest, "outputTokens">, load: number) {
   const chance = (salt: number): number => noise(startsAt * 31 + salt);
   const slowness = slownessAt(Math.floor(startsAt / msPerMinute));
   // A few requests wait for much longer than the others.

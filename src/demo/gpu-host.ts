@@ -35,20 +35,16 @@ function flutter(gpuId: number, nowMs: number): number {
   return (Math.sin(seconds / 3.1 + gpuId * 1.7) + Math.sin(seconds / 1.3 + gpuId * 2.9)) / 2;
 }
 
-/** Pushes the readings once a second until the signal aborts. */
-export async function runSimulatedGpuAgent({
-  url,
-  key,
-  load,
-  signal,
-}: {
-  /** Origin of `/api`. */
-  url: string;
-  key: string;
-  /** How busy the GPUs are now, 0 to 1. */
-  load: () => number;
-  signal: AbortSignal;
-}): Promise<void> {
+/**
+ * Pushes the readings once a second until the signal aborts.
+ * @param url the origin of `/api`. @param load how busy the GPUs are now, 0 to 1
+ */
+export async function runSimulatedGpuAgent(
+  url: string,
+  key: string,
+  load: () => number,
+  signal: AbortSignal,
+): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   while (!signal.aborted) {
     const body = JSON.stringify({ host: "gpu-01", gpus: readGpus(load(), Date.now()).map(entryOf) });

@@ -6,18 +6,7 @@ import type { Usage } from "../domain/usage.ts";
 type JsonObject = Readonly<Record<string, unknown>>;
 
 /** What the model generates for one request. */
-interface Reply {
-  /** Each API adds its own prefix. */
-  id: string;
-  /** Seconds since the epoch. */
-  created: number;
-  model: string;
-  body: JsonObject;
-  texts: readonly string[];
-  /** The client's limit ends it, and not the model. */
-  hitsLimit: boolean;
-  usage: Usage;
-}
+type Reply = ReturnType<typeof replyTo>;
 
 /** The parts of a stream, with an event for each token in between. */
 interface Events {
@@ -79,20 +68,22 @@ const modelEntry = (id: string): object => ({
 /** If the client sets no limit. */
 const defaultTokens = 64;
 
-function replyTo(body: JsonObject, model: string, usage: Usage | undefined): Reply {
+function replyTo(body: JsonObject, model: string, usage: Usage | undefined) {
   const limit = body["max_completion_tokens"] ?? body["max_tokens"] ?? body["max_output_tokens"];
   const texts = textsOf(
     typeof limit === "number" ? limit : defaultTokens,
     isObject(body["chat_template_kwargs"]) ? body["chat_template_kwargs"] : {},
   );
   const input = ["messages", "prompt", "input", "system", "instructions"].map((name) => body[name] ?? "");
-  const counted = { inputTokens: Math.ceil(JSON.stringify(input).length / 4), outputTokens: texts.length };
+  const counted: Usage = { inputTokens: Math.ceil(JSON.stringify(input).length / 4), outputTokens: texts.length };
   return {
+    /** Each API adds its own prefix. */
     id: randomUUID().replaceAll("-", ""),
     created: Math.floor(Date.now() / 1000),
     model,
     body,
     texts,
+    /** The client's limit ends it, and not the model. */
     hitsLimit: typeof limit === "number",
     usage: usage ?? counted,
   };

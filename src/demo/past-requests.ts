@@ -16,7 +16,11 @@ export interface PastRequest {
   endedAt: number;
 }
 
-interface PastRequestsOptions {
+/**
+ * The requests that the traffic had in some minutes, in the order of their ends. Those that failed came on top: their
+ * clients tried again.
+ */
+export function pastRequests(options: {
   keys: readonly KeyPersona[];
   /** Of which requests are wanted, since the epoch. */
   minutes: readonly number[];
@@ -25,13 +29,8 @@ interface PastRequestsOptions {
   loadIn: (minute: number) => number;
   /** Host and port. */
   backend: string;
-}
-
-/**
- * The requests that the traffic had in some minutes, in the order of their ends. Those that failed came on top: their
- * clients tried again.
- */
-export function pastRequests({ keys, minutes, to, loadIn, backend }: PastRequestsOptions): PastRequest[] {
+}): PastRequest[] {
+  const { keys, minutes, to, loadIn, backend } = options;
   const requests = minutes.flatMap((minute) => {
     const load = loadIn(minute);
     return keys.flatMap((key, seed) => {

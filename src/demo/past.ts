@@ -3,20 +3,11 @@ import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
 import { createTrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
-import { type GpuPast, pastGpus } from "./past-gpus.ts";
+import { pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { usageOf } from "./personas.ts";
 import { isActiveAt, plannedRequests, type Requests, requestsIn, type Traffic } from "./traffic.ts";
 import { addUsage, countUsage, createIncrement, noUsage, type Usage, type UsageIncrement } from "../domain/usage.ts";
-
-interface Past {
-  counts: UsageIncrement[];
-  /** Those of the last day; older ones are only counted. */
-  requests: PastRequest[];
-  /** Those of one minute in ten of the time before them, which stand for all. */
-  older: PastRequest[];
-  gpus: GpuPast;
-}
 
 const pastMinutes = 30 * minutesPerDay;
 /** Output of all GPUs at full load. */
@@ -32,7 +23,7 @@ const coarseMinutes = 10;
  * always give the same, but for the ids of requests.
  * @param backend host and port, as the request log shows them
  */
-export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend = "127.0.0.1:8000"): Past {
+export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend = "127.0.0.1:8000") {
   const now = minuteOf(nowMs);
   const [from, fineFrom] = [now - pastMinutes, now - fineMinutes];
   const counts = [
@@ -45,7 +36,9 @@ export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend
     pastRequests({ keys, minutes, to: nowMs, loadIn, backend });
   return {
     counts: [...counts, ...startedCounts(keys, nowMs)],
+    /** Those of the last day; older ones are only counted. */
     requests: requestsOf(every(1, requestsFrom, now + 1)),
+    /** Those of one minute in ten of the time before them, which stand for all. */
     older: requestsOf(every(olderWeight, from, requestsFrom)),
     gpus: pastGpus(from, now, loadIn),
   };
@@ -94,7 +87,7 @@ const [trafficStepMs, olderStepMs] = [5 * msPerMinute, minutesPerHour * msPerMin
 /** Writes all of it but what GPUs measured, which the store takes only in pushes. */
 export async function writePast(
   store: Pick<Store, "usage" | "traffic">,
-  { counts, requests, older }: Past,
+  { counts, requests, older }: ReturnType<typeof generatePast>,
   log: Log,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt }) => ({

@@ -13,20 +13,10 @@ import type { Store } from "../store/store.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { generatePast, writePast } from "./past.ts";
 import { writePastGpus } from "./past-gpus.ts";
-import type { KeyPersona } from "./past-requests.ts";
 import { type Persona, personas } from "./personas.ts";
 import { isActiveAt } from "./traffic.ts";
 
-export interface SeededDemo {
-  /** The visitor's key. */
-  key: string;
-  gpuHostKey: string;
-  clients: { persona: Persona; key: string }[];
-  /** The clients, as in the past. */
-  keys: KeyPersona[];
-  /** When the past ends, epoch milliseconds. */
-  pastEndsAt: number;
-}
+export type SeededDemo = Awaited<ReturnType<typeof seed>>;
 
 interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
   /** Host and port, as the request log shows them. */
@@ -36,7 +26,7 @@ interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
 }
 
 /** Fills an empty data folder with keys and thirty days of the past. */
-export async function seed({ backend, settings, ...options }: SeedOptions): Promise<SeededDemo> {
+export async function seed({ backend, settings, ...options }: SeedOptions) {
   const store = await openStore(options);
   try {
     for (const [name, value] of Object.entries(settings)) await store.settings.set(name, value);
@@ -50,7 +40,7 @@ async function fill(
   store: Store,
   { dataDir, clock, log }: Pick<SeedOptions, "dataDir" | "clock" | "log">,
   backend: string,
-): Promise<SeededDemo> {
+) {
   const now = clock();
   const clients: { persona: Persona; key: Key }[] = [];
   for (const persona of personas) {
@@ -70,10 +60,13 @@ async function fill(
     if (!isActiveAt(persona.traffic, 0)) await store.keys.update(key.id, { isActive: false });
   }
   return {
+    /** The visitor's. */
     key: visitor.key,
     gpuHostKey: gpuHost.key,
     clients: clients.map(({ persona, key }) => ({ persona, key: key.key })),
+    /** The clients, as in the past. */
     keys,
+    /** Epoch milliseconds. */
     pastEndsAt: now,
   };
 }

@@ -7,7 +7,7 @@ import { isIP } from "node:net";
  */
 export function clientAddress(forwardedFor: string | null, socketAddress: string, trustedHops: number): string {
   const connected = plainAddress(socketAddress) ?? socketAddress;
-  if (forwardedFor === null || trustedHops === 0) return connected;
+  if (forwardedFor === null) return connected;
   const entries = forwardedFor.split(",");
   // A shorter list means that the request bypassed the outer proxies; an inner one wrote the first entry.
   const entry = entries[Math.max(0, entries.length - trustedHops)] ?? "";
@@ -18,9 +18,7 @@ export function clientAddress(forwardedFor: string | null, socketAddress: string
 export const clientAddressOf =
   (trustedHops: number) =>
   ({ headers }: Request, socketAddress = ""): string =>
-    trustedHops === 0
-      ? (plainAddress(socketAddress) ?? socketAddress)
-      : clientAddress(headers.get("x-forwarded-for"), socketAddress, trustedHops);
+    clientAddress(trustedHops === 0 ? null : headers.get("x-forwarded-for"), socketAddress, trustedHops);
 
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it

@@ -59,12 +59,16 @@ export interface FoundUser {
 export const isOf = (id: SubjectId, { keyId, userId }: { keyId: KeyId; userId?: UserId | undefined }): boolean =>
   id === keyId || (userId !== undefined && id === subjectOf(userId));
 
-/** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
-type KeyScope = "all" | "inference" | "gpu";
+export const defaultUsersMax = 1000;
 
-/** How the users behind a key are told apart; null: not at all, or by default. */
-interface UserRules {
-  /** `open-webui`, `open-webui@NAME` for users that several keys share, `header:NAME`, or `body`. */
+/** What an API key may do. A key that may do everything has none. */
+export interface KeyRules extends KeyLimits {
+  /** What it is for: everything, requests under `/v1`, or posting GPU samples. */
+  scope: "all" | "inference" | "gpu";
+  /**
+   * How the users behind it are told apart; null: not at all. `open-webui`, `open-webui@NAME` for users that several keys
+   * share, `header:NAME`, or `body`.
+   */
   users_from: string | null;
   /** Of signed identities: the latest, and the one before it while it is exchanged. */
   users_secrets: readonly string[] | null;
@@ -72,13 +76,6 @@ interface UserRules {
   user_limits: KeyLimits | null;
   users_max: number | null;
   users_required: true | null;
-}
-
-export const defaultUsersMax = 1000;
-
-/** What an API key may do. A key that may do everything has none. */
-export interface KeyRules extends KeyLimits, UserRules {
-  scope: KeyScope;
   /** In lower case; one that ends in `*` is a prefix. Null: every model. */
   allowed_models: readonly string[] | null;
   /** Globs such as `/v1/chat/*`; `*` crosses slashes. Null: every path. */

@@ -25,14 +25,7 @@ const specificity = ({ pattern }: ModelPrice): number =>
 export function pricesOn(ranked: readonly ModelPrice[], day: number): (model: string) => ModelPrice | undefined {
   const valid = ranked.filter(({ fromDay }) => fromDay <= day);
   const found = new Map<string, ModelPrice | undefined>();
-  return (model) => {
-    if (!found.has(model))
-      found.set(
-        model,
-        valid.find(({ pattern }) => matchesGlob(pattern, model)),
-      );
-    return found.get(model);
-  };
+  return (model) => found.getOrInsertComputed(model, () => valid.find(({ pattern }) => matchesGlob(pattern, model)));
 }
 
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */

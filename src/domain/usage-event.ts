@@ -3,14 +3,6 @@ import type { SettledAdmission } from "./admissions.ts";
 import type { RequestRecord } from "./requests.ts";
 import type { CountedFor, CountedUsage, Usage } from "./usage.ts";
 
-/** What a key has stored at a backend from now on, and uses now. */
-interface OwnedIds {
-  /** As `proxy/stored.ts` names them. */
-  ids: readonly string[];
-  /** The name of the backend that has them; undefined if there is one only. */
-  backend: string | undefined;
-}
-
 /** Whose that is which a backend stores. */
 export interface Owner {
   keyId: KeyId;
@@ -33,7 +25,11 @@ export interface UsageEvent extends CountedFor, CountedUsage {
   responseId?: string | undefined;
   /** Set if the key creates such a response: with all that it has reported so far, which reads do not count again. */
   created?: { id: string; reported: Usage } | undefined;
-  owned?: OwnedIds | undefined;
+  /**
+   * What the key has stored at a backend from now on, and uses now: ids as `proxy/stored.ts` names them, and the backend's
+   * name; undefined if there is one only.
+   */
+  owned?: { ids: readonly string[]; backend: string | undefined } | undefined;
   /** The name sent to the backend; unset if the request named none. */
   model?: string | undefined;
   /** What the request log gets; unset for usage that came after its response was counted. */

@@ -3,14 +3,7 @@ import { wait } from "../time/wait.ts";
 import { amdSmiMetricArguments, amdSmiNames, amdSmiReadings, amdSmiStaticArguments } from "./amd-smi.ts";
 import type { ToolReading } from "./gpu-entry.ts";
 import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiFailure } from "./nvidia-smi.ts";
-import { runTool, ToolError } from "./run-tool.ts";
-
-interface ToolRunOptions {
-  env: Environment;
-  signal: AbortSignal;
-  /** See `ToolRun`. */
-  outputTimeoutMs: number;
-}
+import { runTool, ToolError, type ToolRunOptions } from "./run-tool.ts";
 
 export interface ToolWatchOptions extends ToolRunOptions {
   intervalMs: number;

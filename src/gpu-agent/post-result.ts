@@ -80,12 +80,8 @@ const certificateCode = /CERT|SIGNATURE|ISSUER|TLS|SSL/;
 /** @param error what `fetch` threw, or "timeout" */
 export function resultOfError(error: unknown): PostResult {
   const code = error === "timeout" ? "timeout" : codeOf(error);
-  const reason = reasons[code] ?? (certificateCode.test(code) ? untrusted(code) : code);
-  return { kind: "failed", reason };
-}
-
-function untrusted(code: string): string {
-  return `the TLS certificate is not trusted (${code}); add its authority with NODE_EXTRA_CA_CERTS`;
+  const untrusted = `the TLS certificate is not trusted (${code}); add its authority with NODE_EXTRA_CA_CERTS`;
+  return { kind: "failed", reason: reasons[code] ?? (certificateCode.test(code) ? untrusted : code) };
 }
 
 function codeOf(error: unknown): string {

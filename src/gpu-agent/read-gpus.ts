@@ -25,6 +25,9 @@ export interface ReadGpusOptions extends Omit<ToolWatchOptions, "onReadings"> {
 /** Distinct messages that are passed on, so that a tool that varies its text cannot fill the log. */
 const maxToolMessages = 20;
 
+/** 24 days, which is the longest that a timer takes. */
+const longestWaitMs = 2 ** 31 - 1;
+
 /** Reads the GPUs until the signal aborts, and restarts the tool whenever it stops. */
 export async function readGpus(options: ReadGpusOptions): Promise<void> {
   const { tool, backoff, logOnChange, onSamples, onToolMessage, gpuIdOffset, signal } = options;
@@ -53,34 +56,22 @@ export async function readGpus(options: ReadGpusOptions): Promise<void> {
       const next = stuckUntil === undefined ? "restarting the tool" : "waiting for the stuck tool to exit";
       logOnChange("warn", `Cannot read GPUs; ${next}`, { reason });
       // Another one would get stuck too, and none of them can be killed.
-      if (stuckUntil !== undefined) await waitForExit(stuckUntil, signal);
+      if (stuckUntil !== undefined) await Promise.race([stuckUntil, wait(longestWaitMs, signal)]);
     }
     await wait(backoff.next(), signal);
   }
 }
 
-/** Resolves when a stuck process has exited, or as soon as the signal aborts. */
-async function waitForExit(stuckUntil: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const stopped = Promise.withResolvers<void>();
-  const stop = (): void => stopped.resolve();
-  signal.addEventListener("abort", stop);
-  if (signal.aborted) stop();
-  await Promise.race([stuckUntil, stopped.promise]);
-  signal.removeEventListener("abort", stop);
-}
-
 /** Logs the number of GPUs once two sets in a row agree, because a slow driver can split a set differently each time. */
 function createGpuCountLog(tool: string, logOnChange: LogOnChange): (read: number, accepted: number) => void {
   let previous: number | undefined;
-  return (read, accepted) => {
-    if (previous === undefined || previous === read) logGpuCount(logOnChange, { tool, gpus: read }, read - accepted);
-    previous = read;
+  return (gpus, accepted) => {
+    const [isSettled, leftOut] = [previous === undefined || previous === gpus, gpus - accepted];
+    previous = gpus;
+    if (!isSettled) return;
+    if (leftOut === 0) logOnChange("info", "Reading GPUs", { tool, gpus });
+    else logOnChange("warn", "GPU ids over 255 are left out; use a lower --gpu-id-offset", { tool, gpus, leftOut });
   };
-}
-
-function logGpuCount(logOnChange: LogOnChange, fields: { tool: string; gpus: number }, leftOut: number): void {
-  if (leftOut === 0) logOnChange("info", "Reading GPUs", fields);
-  else logOnChange("warn", "GPU ids over 255 are left out; use a lower --gpu-id-offset", { ...fields, leftOut });
 }
 
 export function sampleSetOf(readings: readonly ToolReading[], gpuIdOffset: number): SampleSet {

@@ -14,14 +14,17 @@ export class ToolError extends Error {
   }
 }
 
-export interface ToolRun {
-  /** Program and arguments. */
-  command: readonly string[];
+export interface ToolRunOptions {
   env: Environment;
   /** Kills the tool. */
   signal: AbortSignal;
   /** A tool that prints nothing for this long hangs in its driver, and is killed. */
   outputTimeoutMs: number;
+}
+
+interface ToolRun extends ToolRunOptions {
+  /** Program and arguments. */
+  command: readonly string[];
   /** Reads the tool's output, and calls `alive` at each sign of life. */
   read: (stdout: ReadableStream<Uint8Array>, alive: () => void) => Promise<void>;
 }
@@ -31,13 +34,10 @@ const killTimeoutMs = 1500;
 
 /**
  * Runs the tool until it exits, hangs or is stopped. The process is dead when this resolves.
+ * @returns `errorLine` is the first line of standard error, or empty
  * @throws ToolError if it was unresponsive, could not be started, or could not be killed
  */
-export async function runTool(run: ToolRun): Promise<{
-  status: number;
-  /** The first line of standard error, or empty. */
-  errorLine: string;
-}> {
+export async function runTool(run: ToolRun): Promise<{ status: number; errorLine: string }> {
   const child = spawnTool(run);
   const [tool] = run.command;
   let unresponsive = false;

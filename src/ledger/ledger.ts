@@ -40,69 +40,54 @@ export interface LedgerOptions {
   logsRequests?: boolean;
 }
 
+type Batch = ReturnType<typeof newBatch>;
+
 /** The events that arrive while the previous flush is being written. */
-interface Batch {
-  usage: UsageBatch;
-  /** When its first event arrived, epoch milliseconds. */
-  since: number;
-  /** The committed tokens of the responses that were read. */
-  added: Map<string, Usage>;
-  /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
-  waited: PromiseWithResolvers<void>;
-  waitTimer: Timer | undefined;
-  /** Some did not wait for it any longer. */
-  isReleased: boolean;
-}
-
-interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOptions, "observer"> {
-  /** Names this ledger in the ids of its flushes. */
-  id: string;
-  flushNumber: number;
-  gathering: Batch;
-  /** Undefined between flushes. */
-  writing: Batch | undefined;
-  /** Runs while there is something to write. */
-  loop: Promise<void> | undefined;
-  /** Judged by each flush and not by how long an event waits, so that nothing but storage itself leads here. */
-  degraded: boolean;
-  refusedRequests: number;
-  /** Rows of the request log. */
-  dropped: Dropped;
-  flushTimer: Timer | undefined;
-  closed: boolean;
-  /** Aborted to try again at once. */
-  pause: AbortController;
-}
-
-const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
+const newBatch = (logsRequests: boolean, dropped: Dropped) => ({
   usage: new UsageBatch(logsRequests, dropped),
+  /** When its first event arrived, epoch milliseconds. */
   since: 0,
-  added: new Map(),
-  waited: Promise.withResolvers(),
-  waitTimer: undefined,
+  /** The committed tokens of the responses that were read. */
+  added: new Map<string, Usage>(),
+  /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
+  waited: Promise.withResolvers<void>(),
+  waitTimer: undefined as Timer | undefined,
+  /** Some did not wait for it any longer. */
   isReleased: false,
 });
 
 const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRequests: false };
 
-export function createLedger(options: LedgerOptions) {
-  const { clock } = options;
+type State = ReturnType<typeof newState>;
+
+function newState(options: LedgerOptions) {
   const dropped: Dropped = { requests: 0 };
-  const state: State = {
+  return {
     ...defaults,
     ...options,
+    /** Names this ledger in the ids of its flushes. */
     id: randomUUID(),
     flushNumber: 0,
     gathering: newBatch(options.logsRequests ?? defaults.logsRequests, dropped),
-    writing: undefined,
-    loop: undefined,
+    /** Undefined between flushes. */
+    writing: undefined as Batch | undefined,
+    /** Runs while there is something to write. */
+    loop: undefined as Promise<void> | undefined,
+    /** Judged by each flush and not by how long an event waits, so that nothing but storage itself leads here. */
     degraded: false,
     refusedRequests: 0,
+    /** Rows of the request log. */
     dropped,
-    flushTimer: undefined,
+    flushTimer: undefined as Timer | undefined,
     closed: false,
+    /** Aborted to try again at once. */
     pause: new AbortController(),
   };
+}
+
+export function createLedger(options: LedgerOptions) {
+  const { clock } = options;
+  const state = newState(options);
   return {
     /**
      * Resolves once the event is committed, but after `waitLimitMs` at the latest: the event then stays buffered in memory.
@@ -127,7 +112,7 @@ export function createLedger(options: LedgerOptions) {
     /** Corrects the row of a counted request that ended long after it was recorded. */
     amendRequest: (request: RequestRecord): void => addToLog(state, (usage) => usage.amendRequest(request)),
     /** The rows of the request log that were dropped because too many waited. */
-    droppedRequests: (): number => dropped.requests,
+    droppedRequests: (): number => state.dropped.requests,
     /** What is not committed yet, and for how long the oldest event has waited. */
     waiting: (): { requests: number; keys: number; sinceMs: number } => waitingIn(state),
     /** The requests that the database refused to count since the start. */

@@ -26,7 +26,7 @@ export function createLog({ level, format, clock, write, always = {} }: LogOptio
   const hasCommon = Object.keys(always).length > 0;
   const entry = (of: LogLevel): Log["info"] => {
     if (logLevels.indexOf(of) < logLevels.indexOf(level)) return () => {};
-    return (message, fields = noFields) => {
+    return (message, fields = {}) => {
       const time = new Date(clock()).toISOString();
       const all = hasCommon ? { ...always, ...fields } : fields;
       const line = toLine(time, of, message, all);
@@ -35,8 +35,6 @@ export function createLog({ level, format, clock, write, always = {} }: LogOptio
   };
   return { debug: entry("debug"), info: entry("info"), warn: entry("warn"), error: entry("error") };
 }
-
-const noFields: LogFields = {};
 
 /** Including the line feed: collectors split or drop longer lines, and a client could fill the disk. */
 const maxLineBytes = 2048;

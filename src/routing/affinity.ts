@@ -67,7 +67,8 @@ export function createAffinity(size: MemorySize) {
   const prefixAt = (prefix: number, { number }: Life): number =>
     (prefix + number * 0x9e37_79b1) % Number.MAX_SAFE_INTEGER;
 
-  function findLast({ keyId, conversation: { name, agent } }: RoutedRequest): Last | undefined {
+  /** Where the conversation was last, and how much of it was read there: 0 if that was another agent of its session. */
+  function findLast({ keyId, conversation: { name, agent } }: RoutedRequest) {
     for (const one of [agent, name]) {
       const found = one === undefined ? undefined : memory.get(keyId, one);
       const life = found === undefined ? undefined : lives.of(found);
@@ -145,13 +146,6 @@ export function createAffinity(size: MemorySize) {
     /** It was out, or has restarted: its cache is empty. */
     forget: lives.end,
   };
-}
-
-/** Where a conversation was last. */
-interface Last {
-  life: Life;
-  /** How much of it was read there; 0 if that was another agent of its session. */
-  characters: number;
 }
 
 /** From when a backend has nothing cached until it was out. */

@@ -43,14 +43,6 @@ export interface Load {
   giantTokens: number;
 }
 
-interface Prefill {
-  /** What of its prompt has to be read where most is cached. */
-  tokens: number;
-  isGiant: boolean;
-  /** A backend has a place for it, once others are read. */
-  isHeld: boolean;
-}
-
 interface Taken {
   load: Load;
   tokens: number;
@@ -88,8 +80,11 @@ export function createBackendTable(options: BackendTableOptions) {
         candidates.map((name) => rows.describe(name)),
         request,
       ),
-    /** How a request waits where backends read one giant at a time; undefined elsewhere. */
-    prefillOf(candidates: readonly string[], { workAt }: Pick<RequestToPlace, "workAt">): Prefill | undefined {
+    /**
+     * How a request waits where backends read one giant at a time; undefined elsewhere.
+     * @returns `tokens` is what has to be read where most is cached; `isHeld`: a backend has a place, once others are read
+     */
+    prefillOf(candidates: readonly string[], { workAt }: Pick<RequestToPlace, "workAt">) {
       const held = candidates.map((name) => rows.describe(name)).filter((row) => row.maxPrefillTokens !== undefined);
       if (held.length === 0) return undefined;
       const tokens = Math.min(...held.map(({ name }) => workAt(name).tokens));
@@ -235,7 +230,8 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
 
   function describe(name: string): BackendRow {
     const row = rows.get(name);
-    if (row === undefined) return { ...unknown, name };
+    // The catalog has it not, or not yet.
+    if (row === undefined) return { name, inFlight: 0, standing: "out" };
     const { inFlight, load, watch, backend } = row;
     return {
       name,
@@ -269,17 +265,6 @@ function standingOf(
 }
 
 const isShut = ({ standing }: BackendRow): boolean => standing === "out" || standing === "closed";
-
-/** The catalog has it not, or not yet. */
-const unknown: Omit<BackendRow, "name"> = {
-  spill: false,
-  maxConcurrency: undefined,
-  inFlight: 0,
-  unbegun: 0,
-  waitingTokens: 0,
-  warmUp: undefined,
-  standing: "out",
-};
 
 function stateOf({ backend, isDraining, watch }: Row): BackendState {
   if (isDraining || backend === undefined) return "draining";

@@ -5,21 +5,21 @@ import type { ExpectedWork } from "./affinity.ts";
 export interface BackendRow {
   name: string;
   /** Used only while the others are full or out. */
-  spill: boolean;
+  spill?: boolean;
   /** How many requests it gets at once; undefined: any number. */
-  maxConcurrency: number | undefined;
+  maxConcurrency?: number | undefined;
   inFlight: number;
   /** How many of these it was sent before it was out: nobody may ever answer them. */
   lost?: number;
   /** How many of the others have no first byte. */
-  unbegun: number;
+  unbegun?: number;
   /** What these have to read. */
-  waitingTokens: number;
+  waitingTokens?: number;
   /** The part of that which is of giants: prompts of more than `maxPrefillTokens` that it has not read before. */
   giantTokens?: number;
   maxPrefillTokens?: number | undefined;
   /** How many without a first byte it gets at once; undefined: any number. */
-  warmUp: number | undefined;
+  warmUp?: number | undefined;
   /** Gets requests; those that no other takes; of these, those that were not there; those that cannot wait; none. */
   standing: "in" | "busy" | "suspect" | "out" | "closed";
 }
@@ -64,12 +64,12 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
 
 /** The lowest is chosen; infinite: not at all. */
 function rankOf(row: BackendRow, mayTryOut: boolean): number {
-  const { standing, spill } = row;
+  const { standing, spill = false } = row;
   if (standing === "closed" || (standing === "out" && !mayTryOut) || isFull(row)) return Infinity;
   return (standing === "in" || standing === "out" ? 0 : 2) + (spill ? 1 : 0);
 }
 
-export const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
+export const isFull = ({ inFlight, unbegun = 0, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
   inFlight >= maxConcurrency || unbegun >= warmUp;
 
 /**
@@ -77,7 +77,7 @@ export const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = 
  * are together no more than one that is none; without a giant they are never held.
  */
 export function isCrowded(
-  { name, maxPrefillTokens: most, waitingTokens, giantTokens = 0 }: BackendRow,
+  { name, maxPrefillTokens: most, waitingTokens = 0, giantTokens = 0 }: BackendRow,
   { workAt }: Pick<RequestToPlace, "workAt">,
 ): boolean {
   if (most === undefined || giantTokens === 0) return false;
@@ -94,18 +94,12 @@ const tokensPerRequest = 4000;
 
 /** What a backend has to do before and beside a request, and for it, in tokens. */
 export const workBefore = (
-  { inFlight, lost = 0, waitingTokens }: Pick<BackendRow, "inFlight" | "lost" | "waitingTokens">,
+  { inFlight, lost = 0, waitingTokens = 0 }: Pick<BackendRow, "inFlight" | "lost" | "waitingTokens">,
   { tokens, leaving }: Pick<ExpectedWork, "tokens" | "leaving">,
 ): number => waitingTokens + (inFlight - lost) * tokensPerRequest + tokens + leaving;
 
-function leastWork(
-  rows: readonly BackendRow[],
-  { affinity, workAt }: RequestToPlace,
-): {
-  chosen: BackendRow | undefined;
-  /** What the next best has to do, less what waits at the chosen one; undefined: there is none. */
-  elsewhere: number | undefined;
-} {
+/** @returns `elsewhere` is what the next best has to do, less what waits at the chosen one; undefined: there is none */
+function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace) {
   if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
   const works = rows.map((row) => {
     const work = workAt(row.name);
@@ -121,13 +115,13 @@ function leastWork(
 }
 
 function reasonOf(
-  { name, spill }: BackendRow,
+  { name, spill = false }: BackendRow,
   candidates: readonly BackendRow[],
   { tried, workAt }: RequestToPlace,
 ): ChoiceReason {
   if (candidates.length === 1) return "only";
   if (tried.length > 0) return "failover";
-  return spill && candidates.some((one) => !one.spill) ? "spill" : workAt(name).reason;
+  return spill && candidates.some((one) => one.spill !== true) ? "spill" : workAt(name).reason;
 }
 
 /** The same for each process and instance: where a backend is gone, only what went there goes elsewhere. */

@@ -92,7 +92,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     const one = { line, ...groupOf(ticket), number: ++waited };
     waiting[line.priority].set(ticket, one);
     line.waiting.add(ticket);
-    join(groups, ticket, one);
+    const group = groups.getOrInsertComputed(one.group, () => new Map());
+    group.getOrInsertComputed(line, () => new Map()).set(ticket, one);
   }
 
   function stopWaiting(ticket: Ticket): void {
@@ -177,12 +178,6 @@ function createLines<Ticket>() {
 
   const newTurns = (): Turns => ({ number: ++numbers, inFlight: 0, servedAt: 0 });
 
-  function teamOf(id: SubjectId): Turns {
-    const found = teams.get(id) ?? newTurns();
-    teams.set(id, found);
-    return found;
-  }
-
   return {
     lines,
     lineOf([own, team, priority = "normal"]: TurnOf): Line<Ticket> {
@@ -190,16 +185,11 @@ function createLines<Ticket>() {
       return lines.getOrInsertComputed(id, () => {
         if (lines.size >= forgetAt) forgetIdle();
         const turns = newTurns();
-        const waiting = new Set<Ticket>();
-        return Object.assign(turns, { priority, waiting, team: own === team ? turns : teamOf(team) });
+        const ofTeam = own === team ? turns : teams.getOrInsertComputed(team, newTurns);
+        return Object.assign(turns, { priority, waiting: new Set<Ticket>(), team: ofTeam });
       });
     },
   };
-}
-
-function join<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
-  const group = groups.getOrInsertComputed(one.group, () => new Map());
-  group.getOrInsertComputed(one.line, () => new Map()).set(ticket, one);
 }
 
 function leaveGroup<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {

@@ -1,9 +1,3 @@
-interface Entry<T> {
-  item: T;
-  /** Its index in the array. */
-  at: number;
-}
-
 /**
  * Items in no order, for what comes and goes with each request.
  * In place of a Map or a Set: what is deleted from one outlives collections of young objects, together with all that can
@@ -12,7 +6,8 @@ interface Entry<T> {
  * young.
  */
 export function createBag<T>() {
-  const entries: Entry<T>[] = [];
+  /** Each with its index in the array. */
+  const entries: { item: T; at: number }[] = [];
 
   return {
     /** @returns removes it, if it is still there */

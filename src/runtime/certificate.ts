@@ -9,14 +9,7 @@ interface CertificateFiles {
   keyFile: string;
 }
 
-export interface Certificate {
-  cert: string;
-  key: string;
-  validFrom: Date;
-  validTo: Date;
-  /** Tells the state of the files that it was read from. */
-  fingerprint: string;
-}
+export type Certificate = ReturnType<typeof readCertificate>;
 
 /** The message is one line for the operator. */
 export class CertificateError extends Error {
@@ -31,8 +24,8 @@ export class CertificateError extends Error {
 }
 
 /** @throws CertificateError if a server could not use the files */
-export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
-  // Before the files are read: a change during that is then seen as a change.
+export function readCertificate({ certFile, keyFile }: CertificateFiles) {
+  // The state of the files before they are read: a change during that is then seen as a change.
   const fingerprint = stateOfFiles([certFile, keyFile]);
   const cert = readPart(certFile, "cert");
   const key = readPart(keyFile, "key");
@@ -95,13 +88,7 @@ export function watchCertificate(
   files: CertificateFiles,
   first: Pick<Certificate, "fingerprint" | "validTo">,
   observer: CertificateObserver,
-  {
-    clock,
-    intervalMs = 1000,
-  }: {
-    clock: () => number;
-    intervalMs?: number;
-  },
+  { clock, intervalMs = 1000 }: { clock: () => number; intervalMs?: number },
 ): () => void {
   const haveChanged = createChangeDetector([files.certFile, files.keyFile], first.fingerprint);
   let inUse = first;

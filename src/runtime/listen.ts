@@ -1,6 +1,6 @@
-import { chmodSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { type Certificate, CertificateError } from "./certificate.ts";
-import { createSocketRemover, releaseSocket, socketPathOf } from "./unix-socket.ts";
+import { createSocketRemover, findSocketProblem, socketPathOf } from "./unix-socket.ts";
 
 type Handler<R = Request> = (request: R) => Response | Promise<Response>;
 
@@ -68,11 +68,17 @@ const defaultIdleSeconds = 75;
 /** Enough for a client that sends the rest of its body before it reads why it is refused. */
 const lingerSeconds = 5;
 
-/** Makes the path of a UNIX socket free again after a crash. @throws ListenError */
+/**
+ * Removes the UNIX socket of a program that has gone. Bun would remove any (1.4.5), so that the program that listens on it
+ * would be cut off without a word.
+ * @throws ListenError
+ */
 export async function prepareToListen(host: string): Promise<void> {
   const path = socketPathOf(host);
-  const problem = path === undefined ? undefined : await releaseSocket(path);
+  if (path === undefined) return;
+  const problem = await findSocketProblem(path);
   if (problem !== undefined) throw new ListenError(problem, host);
+  rmSync(path, { force: true });
 }
 
 /** @throws ListenError */
@@ -161,11 +167,13 @@ function startServer(
   options: ReturnType<typeof spreadHandlers>,
   certificate: KeyPair | undefined,
 ): Bun.Server<undefined> {
-  const { host, port, connections, routes, fetch, internalError } = options;
+  const { host, port, shared, connections, routes, fetch, internalError } = options;
   const path = socketPathOf(host);
+  const address = { hostname: host, port, reusePort: shared };
   try {
     const server = Bun.serve({
-      ...addressOptions(options),
+      // Bun's types allow no idle timeout beside `unix`, but it works (1.4.5). Remove the assertion when they do.
+      ...(path === undefined ? address : ({ unix: path } as Partial<typeof address> as typeof address)),
       ...(certificate === undefined ? {} : { tls: { cert: certificate.cert, key: certificate.key } }),
       idleTimeout: connections.idleSeconds,
       // Bodies that are streamed have no limit; those that are held have one of their own.
@@ -182,19 +190,6 @@ function startServer(
   } catch (error) {
     throw listenError(error, host, port);
   }
-}
-
-interface AddressOptions {
-  hostname: string;
-  port: number;
-  reusePort: boolean;
-}
-
-function addressOptions({ host, port, shared }: Pick<ListenOptions, "host" | "port" | "shared">): AddressOptions {
-  const path = socketPathOf(host);
-  if (path === undefined) return { hostname: host, port, reusePort: shared };
-  // Bun's types allow no idle timeout beside `unix`, but it works (1.4.5). Remove the assertion when they do.
-  return { unix: path } as Partial<AddressOptions> as AddressOptions;
 }
 
 export function listenError(error: unknown, host: string, port: number): ListenError {

@@ -7,17 +7,6 @@ const prefix = "unix:";
 export const socketPathOf = (address: string): string | undefined =>
   address.startsWith(prefix) ? address.slice(prefix.length) : undefined;
 
-/**
- * Removes the socket of a program that has gone. Bun would remove any (1.4.5), so that the program that listens on it
- * would be cut off without a word.
- * @returns why the path cannot be used, if it cannot
- */
-export async function releaseSocket(path: string): Promise<string | undefined> {
-  const problem = await findSocketProblem(path);
-  if (problem === undefined) rmSync(path, { force: true });
-  return problem;
-}
-
 /** @returns why a server cannot listen there, if it cannot; what a program that has gone left does not stop it */
 export async function findSocketProblem(path: string): Promise<string | undefined> {
   const found = lstatSync(path, { throwIfNoEntry: false });

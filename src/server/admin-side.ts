@@ -96,9 +96,7 @@ export function foresee(
     const status = states.find((one) => one.name === name);
     if (backend === undefined || status === undefined) return [];
     const { spill, maxConcurrency } = backend;
-    const standing = standings[status.state];
-    const load = { inFlight: status.inFlight, unbegun: 0, waitingTokens: 0, warmUp: undefined };
-    return { name, spill, maxConcurrency, ...load, standing };
+    return { name, spill, maxConcurrency, inFlight: status.inFlight, standing: standings[status.state] };
   });
   return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: () => nothingKnown, tokens: 0 });
 }

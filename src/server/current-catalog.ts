@@ -31,23 +31,14 @@ export function readCatalog(config: CatalogConfig, environment: Environment): Ca
 /**
  * The catalog that the settings mean. If a file has it, the file is read again whenever it changed, and its catalog is in
  * use from then on, unless it has a fault. The file is polled, since whoever edits it may replace it, its folder or a link.
+ * @param options.signal ends it
  * @throws ModelsFileError
  */
 export function openCatalog(
   config: CatalogConfig,
-  {
-    environment,
-    log,
-    signal,
-    intervalMs = 1000,
-  }: {
-    environment: Environment;
-    log: Log;
-    /** Ends it. */
-    signal: AbortSignal;
-    intervalMs?: number;
-  },
+  options: { environment: Environment; log: Log; signal: AbortSignal; intervalMs?: number },
 ): CurrentCatalog {
+  const { environment, log, signal, intervalMs = 1000 } = options;
   const path = config.modelsFile;
   if (path === undefined) return fixedCatalog(readCatalog(config, environment));
   // Before it is read: a change during that is then seen as a change.

@@ -5,7 +5,6 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { UpstreamCheck } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
-import type { BackupFacts } from "../store/engine/contract.ts";
 import type { Store } from "../store/store.ts";
 import { countOpenDescriptors, findDescriptorLimit, measureDisk } from "../telemetry/descriptors.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -62,17 +61,14 @@ export function createFacts(options: FactsOptions) {
   async function askOnly(): Promise<UpstreamCheck> {
     if (Math.abs(clock() - asked.at) < probeAgeMs) return asked;
     const check = options.checkBackends(AbortSignal.timeout(probeMs));
-    const seen = await within(probeMs, check, noResponse).catch(() => ({ ok: false, cause: "timeout" }));
+    const seen = await within(probeMs, check).catch(() => ({ ok: false, cause: "timeout" }));
     asked = { ...seen, at: clock() };
     return asked;
   }
 
   async function backendsOf(isAsked: boolean): Promise<Facts["backends"]> {
-    const list = (await backendStates.list()).map(({ name, state, since }) => ({
-      name,
-      isOut: state === "out",
-      since,
-    }));
+    const all = await backendStates.list();
+    const list = all.map(({ name, state, since }) => ({ name, isOut: state === "out", since }));
     const [only, ...others] = list;
     if (only === undefined || others.length > 0 || only.isOut) return list;
     // It is asked while somebody looks, or where requests fail.
@@ -98,14 +94,18 @@ export function createFacts(options: FactsOptions) {
     return {
       traffic: recent.map(({ backend, requestCount: requests, errorCount: failed }) => ({ backend, requests, failed })),
       firstBytes: ofBytes.flatMap(({ backend, firstByte }) => usual.compare(backend, firstByte)),
-      gpuHosts: hostsOf(samples),
+      gpuHosts: [...Map.groupBy(samples, ({ host }) => host ?? "")].map(([host, ones]) => ({
+        host,
+        at: Math.max(...ones.map((one) => one.recordedAt)),
+      })),
       draining,
       schema,
       users,
-      ...(backups !== undefined && { backup: backupOf(backups) }),
-      ...(today !== undefined && {
-        outputs: { generated: today.generatedTokens, counted: today.countedOutputTokens },
-      }),
+      backup: backups && {
+        lastAt: backups.succeeded?.at,
+        ...(backups.problem && { [backups.problem.kind]: backups.problem.reason }),
+      },
+      outputs: today && { generated: today.generatedTokens, counted: today.countedOutputTokens },
     };
   }
 
@@ -150,20 +150,7 @@ export function createFacts(options: FactsOptions) {
   };
 }
 
-const hostsOf = (samples: Awaited<ReturnType<FactsOptions["store"]["gpu"]["latest"]>>): Facts["gpuHosts"] =>
-  [...Map.groupBy(samples, ({ host }) => host ?? "")].map(([host, ones]) => ({
-    host,
-    at: Math.max(...ones.map((one) => one.recordedAt)),
-  }));
-
-const backupOf = ({ succeeded, problem }: BackupFacts): NonNullable<Facts["backup"]> => ({
-  lastAt: succeeded?.at,
-  ...(problem !== undefined && { [problem.kind]: problem.reason }),
-});
-
-const noResponse = (): Error => new Error("no response in time");
-
-const known = <T>(work: Promise<T>): Promise<T | undefined> => within(askMs, work, noResponse).catch(() => undefined);
+const known = <T>(work: Promise<T>): Promise<T | undefined> => within(askMs, work).catch(() => undefined);
 
 function readDescriptors(): Facts["descriptors"] {
   const limit = findDescriptorLimit();

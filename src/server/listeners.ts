@@ -48,15 +48,10 @@ const internalError = (): Response => errorResponse("internal");
 /** Serves a renewed certificate without a restart. @returns stops doing so */
 export function followCertificate(
   { tls }: Config["listen"],
-  {
-    certificate: first,
-    clock,
-    log,
-    metrics,
-    facts,
-  }: Pick<Services, "certificate" | "clock" | "log" | "metrics" | "facts">,
+  services: Pick<Services, "certificate" | "clock" | "log" | "metrics" | "facts">,
   listeners: Listeners,
 ): () => void {
+  const { certificate: first, clock, log, metrics, facts } = services;
   if (tls === undefined || first === undefined) return () => {};
   metrics.servesCertificate(first);
   const observer: CertificateObserver = {

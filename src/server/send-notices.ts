@@ -6,18 +6,10 @@ import type { NoticeStore } from "../store/backends/contract.ts";
 import type { LimitStore } from "../store/limits/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute, timestampOf } from "../time/seoul.ts";
+import { repeat } from "../time/wait.ts";
 import { type Notice, planLimitNotices, planNotices, tellsUntil } from "../watching/notices.ts";
 import type { ListedState } from "../watching/states.ts";
 import type { Watch } from "../watching/watch.ts";
-
-interface NoticesOptions {
-  config: Config["notices"];
-  store: { notices: NoticeStore; limits: Pick<LimitStore, "listNotified"> };
-  watch: Pick<Watch, "list" | "awayTold">;
-  clock: WallClock;
-  log: Log;
-  tickMs?: number;
-}
 
 const ticksPerPlan = 10;
 const answerMs = 10_000;
@@ -28,7 +20,14 @@ const away = "database_away";
  * Posts what came and went to NOTICE_URL. All processes plan and send: a notice is a row of the database, which one of them
  * makes, and whoever takes its next try sends it. So a notice outlives its process, and is sent by one.
  */
-export function startNotices(options: NoticesOptions) {
+export function startNotices(options: {
+  config: Config["notices"];
+  store: { notices: NoticeStore; limits: Pick<LimitStore, "listNotified"> };
+  watch: Pick<Watch, "list" | "awayTold">;
+  clock: WallClock;
+  log: Log;
+  tickMs?: number;
+}) {
   const { watch, clock, log, tickMs = 1000 } = options;
   const { notices: store, limits } = options.store;
   const { url, secret } = options.config;
@@ -36,7 +35,6 @@ export function startNotices(options: NoticesOptions) {
   let ticks = 0;
   /** When limits were looked at last: the keys are searched for those that have `notify`. */
   let limitsAt = -Infinity;
-  let running: Promise<void> | undefined;
 
   async function plan(): Promise<void> {
     const [known, now] = [await watch.list(), clock()];
@@ -98,12 +96,7 @@ export function startNotices(options: NoticesOptions) {
     await sendNext();
   }
 
-  const start = (): void =>
-    // The database is away: the next tick tries again.
-    void (running ??= tick()
-      .catch(() => {})
-      .finally(() => (running = undefined)));
-  const timer = url === undefined ? undefined : setInterval(start, tickMs).unref();
+  const ticking = url === undefined ? undefined : repeat(tickMs, tick);
   return {
     /** Sends one now. @returns what is wrong; null: there is no NOTICE_URL */
     async test(): Promise<string | undefined | null> {
@@ -112,9 +105,8 @@ export function startNotices(options: NoticesOptions) {
       return await post(`msg_${crypto.randomUUID()}`, bodyOf(notice, clock()));
     },
     async close(): Promise<void> {
-      clearInterval(timer);
       closing.abort();
-      await running;
+      await ticking?.stop();
     },
   };
 }

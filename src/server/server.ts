@@ -14,7 +14,7 @@ import type { Config } from "../config/config.ts";
 import { listBackends } from "../domain/models.ts";
 import { readCertificate } from "../runtime/certificate.ts";
 import { startFetchThread } from "../runtime/bun-settings.ts";
-import { type Listener, prepareToListen } from "../runtime/listen.ts";
+import { prepareToListen } from "../runtime/listen.ts";
 import { followCertificate, type Listeners, listenOn } from "./listeners.ts";
 import { createServices, monotonic, type ServerOptions, type Services, type ServicesConfig } from "./services.ts";
 import { openStore } from "../store/open.ts";
@@ -96,23 +96,17 @@ async function drain(graceMs: number, services: Services, listeners: Listeners):
   const graceEnds = monotonic() + graceMs;
   services.log.info("Stopping: running responses may finish", { graceMs });
   services.draining.abort();
-  await drainListeners(new Set(Object.values(listeners)), graceMs, services);
-  await idle(services);
-  return graceEnds - monotonic();
-}
-
-async function drainListeners(
-  listeners: Set<Listener>,
-  graceMs: number,
-  services: Pick<Services, "stopping" | "inFlight">,
-): Promise<void> {
-  const drained = Promise.all([...listeners].map((listener) => listener.drain()));
+  const all = [...new Set(Object.values(listeners))];
+  const drained = Promise.all(all.map((listener) => listener.drain()));
   const inTime = await Promise.race([drained.then(() => true), Bun.sleep(graceMs).then(() => false)]);
   services.stopping.abort();
-  if (inTime) return;
-  // A busy machine takes its time to end them, and an error that is not written yet would not go out.
-  await Promise.race([drained, idle(services).then(() => Bun.sleep(lastWordsMs))]);
-  for (const listener of listeners) await listener.cut();
+  if (!inTime) {
+    // A busy machine takes its time to end them, and an error that is not written yet would not go out.
+    await Promise.race([drained, idle(services).then(() => Bun.sleep(lastWordsMs))]);
+    for (const listener of all) await listener.cut();
+  }
+  await idle(services);
+  return graceEnds - monotonic();
 }
 
 const idle = ({ inFlight }: Pick<Services, "inFlight">): Promise<void> =>

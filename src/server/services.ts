@@ -111,7 +111,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     processes,
     areCountsWaiting: ledger.areCountsWaiting,
   });
-  const queue = createQueue(config.queue, { catalog, places, stopping, revocations, admissions, clock, processes });
+  const queue = createQueue(config.queue, { catalog, places, stopping, revocations, admissions, clock }, processes);
   const stats = statsOf(opened, metrics, inFlight);
   const backendStates = withLoad(places, async () =>
     queue.hasPlaces ? undefined : { inFlight: await stats.inFlight(), waiting: queue.depth().waiting },
@@ -122,8 +122,8 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     find: findEngine,
     monotonic,
   });
-  const learning = startLearning({ catalog, places, engines });
-  const stopCounters = pollCounters({ ...opened, catalog, backendStates });
+  const learning = startLearning(catalog, places, engines);
+  const stopCounters = pollCounters(opened, catalog, backendStates);
   const takesAll = (): boolean => catalog.get().backends.length === 1 && config.queue.backendWaitMs === 0;
   const upstreamFailures = createUpstreamFailures(clock, log, takesAll);
   const instance = `${hostname()}/${process.pid}`;
@@ -135,13 +135,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     catalog,
     engines,
     backendStates,
-    sharedDraining: shareBackends({
-      store: store.backends,
-      states: backendStates,
-      catalog,
-      instance,
-      clock,
-    }),
+    sharedDraining: shareBackends({ store: store.backends, states: backendStates, catalog, instance, clock }),
     backendModels: createBackendModels({
       catalog,
       fetchList: fetchModelList,
@@ -200,13 +194,7 @@ const oddNames: Record<OddName, string> = {
 const probeMs = 5_000;
 
 /** Those of each backend; of the only one, without a file of models, under no name. */
-const pollCounters = ({
-  catalog,
-  store,
-  backendStates,
-  clock,
-  log,
-}: Opened & { catalog: CurrentCatalog; backendStates: BackendStates }) =>
+const pollCounters = ({ store, clock, log }: Opened, catalog: CurrentCatalog, backendStates: BackendStates) =>
   pollBackends(catalog, (backend) =>
     pollBackendCounters({
       fetchMetrics: (signal) => fetchBackendMetrics(backend, signal),
@@ -238,15 +226,7 @@ const withLoad = (
 const learningMs = 2_000;
 
 /** Has backends say which engines they are, if rules go by that: no request waits for it. */
-function startLearning({
-  catalog,
-  places,
-  engines,
-}: {
-  catalog: CurrentCatalog;
-  places: Places;
-  engines: Engines;
-}): Timer {
+function startLearning(catalog: CurrentCatalog, places: Places, engines: Engines): Timer {
   const learn = (): void => {
     if (goesByClient(catalog.get())) void engines.learn();
   };
@@ -267,20 +247,16 @@ function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]) {
 }
 
 /** What `/metrics` reports of the server's surroundings. */
-const secondsOf = (ms: number | undefined): number | undefined => ms && ms / 1000;
-
-function slowValuesOf(
+const slowValuesOf = (
   check: () => Promise<UpstreamCheck>,
   { dataDir, backup }: Config["storage"],
   store: Store,
-): SlowValues {
-  return {
-    upstreamUp: async () => (await check()).ok,
-    database: store.size,
-    disk: () => measureDisk(dataDir),
-    backup: backup && (async () => secondsOf((await store.database.backups()).succeeded?.at)),
-  };
-}
+): SlowValues => ({
+  upstreamUp: async () => (await check()).ok,
+  database: store.size,
+  disk: () => measureDisk(dataDir),
+  backup: backup && (async () => (await store.database.backups()).succeeded?.at),
+});
 
 function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inFlight: InFlight): AggregateStats {
   const { count, list: running, end: endRequest } = inFlight;
@@ -313,19 +289,10 @@ function placesOf(
 
 function createQueue(
   { timeoutMs, lowTimeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
-  {
-    catalog,
-    places,
-    stopping,
-    revocations,
-    admissions: { admit, hasOthers },
-    clock,
-    processes,
-  }: Pick<Services, "catalog" | "stopping" | "revocations" | "admissions" | "clock"> & {
-    places: Places;
-    processes: number;
-  },
+  parts: Pick<Services, "catalog" | "stopping" | "revocations" | "admissions" | "clock"> & { places: Places },
+  processes: number,
 ): RequestQueue {
+  const { catalog, places, admissions } = parts;
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
     const [first, ...others] = catalog.get().backends;
@@ -334,8 +301,8 @@ function createQueue(
     return others.length > 0 || !takesAll;
   };
   const queue = new RequestQueue({
-    admit,
-    hasOthers,
+    admit: admissions.admit,
+    hasOthers: admissions.hasOthers,
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
@@ -343,9 +310,9 @@ function createQueue(
     backendWaitMs,
     maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,
-    wall: clock,
-    stopping: stopping.signal,
-    onKeyEnded: revocations.onRevoked,
+    wall: parts.clock,
+    stopping: parts.stopping.signal,
+    onKeyEnded: parts.revocations.onRevoked,
   });
   const update = (): void => void (queue.hasPlaces = hasPlaces());
   catalog.onReplaced(update);

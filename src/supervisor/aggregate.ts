@@ -1,12 +1,5 @@
 import { aggregatedCounters, aggregatedMetricsText, type MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { ProcessStats } from "../telemetry/stats.ts";
-
-/** A process whose stats are summed. Its methods may reject. */
-export type StatsSource = {
-  readonly [Name in keyof ProcessStats]: (
-    ...args: Parameters<ProcessStats[Name]>
-  ) => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
-};
+import type { StatsSource } from "../telemetry/stats.ts";
 
 export type Aggregate = ReturnType<typeof createAggregate>;
 

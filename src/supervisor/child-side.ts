@@ -1,34 +1,14 @@
-import type { Places } from "../domain/admissions.ts";
-import type { BackendStates } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
-import type { Addresses, ChildMethods, MachineFacts, ParentMethods } from "./protocol.ts";
-import { parentTimeoutMs } from "./protocol.ts";
+import { type Addresses, type ChildMethods, type ParentMethods, parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 import { createSharedPlaces } from "./shared-places.ts";
 
 /** The channel of a child process to the supervisor that started it. */
-export interface ParentChannel {
-  /** Aborts when the parent requests a stop, or when the parent is gone. */
-  stopRequested: AbortSignal;
-  /** Lets the parent read the stats of this process. @returns the stats of all processes */
-  shareStats(own: ProcessStats): AggregateStats;
-  /** The places that the parent shares out among all processes. */
-  places: Places & BackendStates;
-  /** The catalog that the parent has in use. @param onReplaced gets those that take its place later */
-  readCatalog(onReplaced: (catalog: Catalog) => void): Promise<Catalog>;
-  /** Whether the processes may log one more refused request of a source. */
-  mayLogShared(source: string): Promise<boolean>;
-  /** What the parent knows of the machine. */
-  machine(): Promise<MachineFacts>;
-  reportListening(at: Addresses): void;
-  reportDraining(): void;
-  /** Resolves when the parent has the final metrics, or cannot be reached. */
-  reportFinalMetrics(): Promise<void>;
-}
+export type ParentChannel = NonNullable<ReturnType<typeof findParentChannel>>;
 
 /** @returns undefined if this process was not started by a supervisor */
-export function findParentChannel(): ParentChannel | undefined {
+export function findParentChannel() {
   const send = process.send?.bind(process);
   if (send === undefined) return undefined;
   const stop = new AbortController();
@@ -53,8 +33,10 @@ export function findParentChannel(): ParentChannel | undefined {
   });
   const ignoreFailure = (): void => {};
   return {
+    /** Aborts when the parent requests a stop, or when the parent is gone. */
     stopRequested: stop.signal,
-    shareStats(own) {
+    /** Lets the parent read the stats of this process. @returns the stats of all processes */
+    shareStats(own: ProcessStats): AggregateStats {
       stats = own;
       return {
         metricsText: () => parent.call("metricsText"),
@@ -64,16 +46,19 @@ export function findParentChannel(): ParentChannel | undefined {
       };
     },
     places: shared.places,
-    readCatalog(onReplaced) {
+    /** The catalog that the parent has in use. @param onReplaced gets those that take its place later */
+    readCatalog(onReplaced: (catalog: Catalog) => void): Promise<Catalog> {
       takeCatalog = onReplaced;
       return parent.call("catalog");
     },
-    // A parent that does not reply hides no refusals.
-    mayLogShared: (source) => parent.call("mayLogRefused", source).catch(() => true),
+    /** Whether the processes may log one more refused request of a source. A parent that does not reply hides none. */
+    mayLogShared: (source: string): Promise<boolean> => parent.call("mayLogRefused", source).catch(() => true),
     machine: () => parent.call("machine"),
     // Only these two fields: the caller's object may hold functions, which cannot be sent.
-    reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),
+    reportListening: ({ url, adminUrl }: Addresses) =>
+      void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),
     reportDraining: () => void parent.call("draining").catch(ignoreFailure),
+    /** Resolves when the parent has the final metrics, or cannot be reached. */
     reportFinalMetrics: async () => parent.call("finalMetrics", await methods.metrics()).catch(ignoreFailure),
   };
 }

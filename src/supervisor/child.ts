@@ -1,31 +1,13 @@
 import type { Environment } from "../config/config.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { Dispatch } from "../routing/dispatch.ts";
-import type { Aggregate, StatsSource } from "./aggregate.ts";
-import { createChildTickets } from "./child-tickets.ts";
+import type { Aggregate } from "./aggregate.ts";
 import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";
-import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
-import { childTimeoutMs } from "./protocol.ts";
+import { type Addresses, type ChildMethods, childTimeoutMs, type ParentMethods } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 
 /** One of the processes that share a port, as seen by its parent. */
-export interface Child extends StatsSource {
-  pid: number;
-  /** Never resolves if the process exits first. */
-  listening: Promise<Addresses>;
-  /** Resolves when the process stops accepting connections: its exit status, or undefined if it is draining. */
-  leaving: Promise<number | undefined>;
-  /** The exit status; 128 plus the signal's number if a signal ended the process. */
-  exited: Promise<number>;
-  /** Whether the process has accepted requests. */
-  hasListened: () => boolean;
-  /** Requests a drain. */
-  stop(): void;
-  kill(): void;
-  /** @param shut those that take no requests now */
-  backendsChanged(shut: string[]): void;
-  catalogReplaced(catalog: Catalog): void;
-}
+export type Child = ReturnType<typeof startChild>;
 
 export function startChild(options: {
   command: string[];
@@ -38,8 +20,8 @@ export function startChild(options: {
   machine: ParentMethods["machine"];
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
-  onUnresponsive: (child: Child) => void;
-}): Child {
+  onUnresponsive: (pid: number) => void;
+}) {
   const { command, env, aggregate, dispatch, catalog, mayLogRefused, machine, heartbeatLimits, onUnresponsive } =
     options;
   const listening = Promise.withResolvers<Addresses>();
@@ -48,10 +30,11 @@ export function startChild(options: {
   let hasListened = false;
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
-  const { leaveAll, ...tickets } = createChildTickets(dispatch, {
-    onGranted: (ticket, choice) => void rpc.call("placeGranted", ticket, choice).catch(() => {}),
-    onDisplaced: (ticket) => void rpc.call("placeDisplaced", ticket).catch(() => {}),
-  });
+  const places = new Map<number, ReturnType<Dispatch["enter"]>>();
+  const leaveQueue: ParentMethods["leaveQueue"] = (ticket, input) => {
+    places.get(ticket)?.leave(input);
+    places.delete(ticket);
+  };
   const methods: ParentMethods = {
     listening(at) {
       hasListened = true;
@@ -61,7 +44,10 @@ export function startChild(options: {
       if (shut.length > 0) child.backendsChanged(shut);
       heartbeat = startHeartbeat(heartbeatLimits, {
         ping: () => void rpc.call("ping").catch(() => {}),
-        onUnresponsive: () => onUnresponsive(child),
+        onUnresponsive() {
+          onUnresponsive(spawned.pid);
+          child.kill();
+        },
       });
       // A stop that was sent during startup may have arrived before the child could receive it.
       if (stopping) child.stop();
@@ -75,7 +61,17 @@ export function startChild(options: {
     inFlight: aggregate.inFlight,
     running: aggregate.running,
     endRequest: aggregate.endRequest,
-    ...tickets,
+    enterQueue(ticket, request) {
+      const place = dispatch.enter(request, {
+        onGranted: (choice) => void rpc.call("placeGranted", ticket, choice).catch(() => {}),
+        onDisplaced: () => void rpc.call("placeDisplaced", ticket).catch(() => {}),
+      });
+      places.set(ticket, place);
+      return place.entry;
+    },
+    leaveQueue,
+    reportSign: (ticket, sign) => places.get(ticket)?.report(sign),
+    rankInLine: (ticket) => places.get(ticket)?.rank(),
     catalog,
     listBackends: dispatch.list,
     setDraining: dispatch.setDraining,
@@ -97,27 +93,33 @@ export function startChild(options: {
   const exited = spawned.exited.then(async (status) => {
     stopHeartbeat();
     rpc.close();
-    leaveAll();
+    for (const ticket of places.keys()) leaveQueue(ticket);
     await aggregate.remove(child);
     return status;
   });
-  const child: Child = {
+  const child = {
     pid: spawned.pid,
+    /** Never resolves if the process exits first. */
     listening: listening.promise,
+    /** Resolves when the process stops accepting connections: its exit status, or undefined if it is draining. */
     leaving: Promise.race([draining.promise, exited]),
+    /** The exit status; 128 plus the signal's number if a signal ended the process. */
     exited,
+    /** Whether the process has accepted requests. */
     hasListened: () => hasListened,
-    stop() {
+    /** Requests a drain. */
+    stop(): void {
       stopping = true;
       rpc.call("stop").catch(() => {});
     },
     kill: () => spawned.kill("SIGKILL"),
-    backendsChanged: (shut) => void rpc.call("backendsChanged", shut).catch(() => {}),
-    catalogReplaced: (next) => void rpc.call("catalogReplaced", next).catch(() => {}),
+    /** @param shut those that take no requests now */
+    backendsChanged: (shut: string[]) => void rpc.call("backendsChanged", shut).catch(() => {}),
+    catalogReplaced: (next: Catalog) => void rpc.call("catalogReplaced", next).catch(() => {}),
     metrics: () => rpc.call("metrics"),
     inFlight: () => rpc.call("inFlight"),
     running: () => rpc.call("running"),
-    endRequest: (id) => rpc.call("endRequest", id),
+    endRequest: (id: string) => rpc.call("endRequest", id),
   };
   return child;
 }

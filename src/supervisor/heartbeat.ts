@@ -8,18 +8,11 @@ export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
 /**
  * Pings a process at an interval: an unresponsive process keeps its share of the port, and connections that the kernel gives it
- * are never served.
+ * are never served. `onUnresponsive` is called once, after `maxMissed` pings.
  */
 export function startHeartbeat(
   { intervalMs, maxMissed }: HeartbeatLimits,
-  {
-    ping,
-    onUnresponsive,
-  }: {
-    ping(): void;
-    /** Called once, after `maxMissed` pings. */
-    onUnresponsive(): void;
-  },
+  { ping, onUnresponsive }: { ping(): void; onUnresponsive(): void },
 ) {
   // Counts pings rather than time, which also passes while the machine sleeps or this process is stopped.
   let missed = 0;

@@ -4,17 +4,7 @@ type Method<M extends Methods, N extends keyof M> = M[N] extends (...args: infer
   : never;
 
 /** One end of a channel between two processes; both ends can call methods of the other. */
-export interface Rpc<Remote extends Methods> {
-  /** Rejects if the remote method fails, its result does not arrive in time, or the channel is closed. */
-  call<N extends keyof Remote & string>(
-    name: N,
-    ...args: Method<Remote, N>["args"]
-  ): Promise<Method<Remote, N>["result"]>;
-  /** Takes a message that arrived over the channel. */
-  receive(message: unknown): void;
-  /** The channel is closed: pending calls and all later ones reject. */
-  close(): void;
-}
+export type Rpc<Remote extends Methods> = ReturnType<typeof createRpc<Remote>>;
 
 const channelClosed = "the other process is gone";
 
@@ -34,11 +24,7 @@ interface PendingCall {
 }
 
 /** @param send throws if the channel is closed */
-export function createRpc<Remote extends Methods>(
-  own: Methods,
-  send: (message: object) => void,
-  timeoutMs: number,
-): Rpc<Remote> {
+export function createRpc<Remote extends Methods>(own: Methods, send: (message: object) => void, timeoutMs: number) {
   const pending = new Map<number, PendingCall>();
   let nextId = 1;
   let closed = false;
@@ -67,8 +53,9 @@ export function createRpc<Remote extends Methods>(
   }
 
   return {
-    call: (name, ...args) =>
-      new Promise((resolve, reject) => {
+    /** Rejects if the remote method fails, its result does not arrive in time, or the channel is closed. */
+    call: <N extends keyof Remote & string>(name: N, ...args: Method<Remote, N>["args"]) =>
+      new Promise<Method<Remote, N>["result"]>((resolve, reject) => {
         // `process.send` does not throw on a closed channel.
         if (closed) throw new Error(channelClosed);
         const id = nextId++;
@@ -76,13 +63,15 @@ export function createRpc<Remote extends Methods>(
         const timer = setTimeout(() => fail(id, `no reply to ${name} in time`), timeoutMs);
         pending.set(id, { resolve, reject, timer });
       }),
-    receive(received) {
+    /** Takes a message that arrived over the channel. */
+    receive(received: unknown): void {
       const message = received as Message;
       if (message.call !== undefined) void reply(message);
       else if (message.failed === true) fail(message.id, "the other process failed");
       else conclude(message.id, ({ resolve }) => resolve(message.result as never));
     },
-    close() {
+    /** The channel is closed: pending calls and all later ones reject. */
+    close(): void {
       closed = true;
       for (const id of pending.keys()) fail(id, channelClosed);
     },

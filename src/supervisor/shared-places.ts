@@ -15,14 +15,11 @@ import { createShutBackends } from "../routing/dispatch.ts";
 import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 
-/** The places that the parent shares out among all processes, as one of these sees them. */
-interface SharedPlaces {
+/** The places that the parent shares out among all processes, as one of these sees them. @returns `methods` is what it calls */
+export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): {
   places: Places & BackendStates;
-  /** What the parent calls. */
   methods: Pick<ChildMethods, "placeGranted" | "placeDisplaced" | "backendsChanged">;
-}
-
-export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): SharedPlaces {
+} {
   /** Those that the parent has not answered, or lets wait, by the numbers that it knows them by. */
   const waiting = new Map<number, Shared>();
   /** How many requests of this process are at each backend, to choose from without the parent. */
@@ -122,12 +119,7 @@ function chooseOwn(
 ): Choice | "full" {
   const rows = candidates.map((name) => ({
     name,
-    spill: false,
-    maxConcurrency: undefined,
     inFlight: counts.get(name) ?? 0,
-    unbegun: 0,
-    waitingTokens: 0,
-    warmUp: undefined,
     standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
   }));
   const affinity = affinityOf(keyId, conversation);

@@ -65,23 +65,9 @@ export async function superviseProcesses(options: {
   const mayLogRefused = createRefusalLimit(Date.now);
   let replaced: number[] = [];
   const machine = (): MachineFacts => ({ replaced, ...(catalog.faults && { modelsFile: catalog.faults() }) });
-  const onUnresponsive = (child: Child): void => {
-    log.error("Worker process unresponsive; killing it", { child: child.pid });
-    child.kill();
-  };
-  using children = createChildren((env) =>
-    startChild({
-      command,
-      env,
-      aggregate,
-      dispatch,
-      catalog: catalog.get,
-      mayLogRefused,
-      machine,
-      heartbeatLimits,
-      onUnresponsive,
-    }),
-  );
+  const onUnresponsive = (child: number): void => log.error("Worker process unresponsive; killing it", { child });
+  const shared = { command, aggregate, dispatch, catalog: catalog.get, mayLogRefused, machine, heartbeatLimits };
+  using children = createChildren((env) => startChild({ ...shared, env, onUnresponsive }));
   catalog.onReplaced(children.catalogReplaced);
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 

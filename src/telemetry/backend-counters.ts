@@ -1,43 +1,29 @@
 /** What a backend reports to have processed since its start. */
 export interface BackendCounters {
-  source: Source;
+  source: (typeof backends)[number][0];
   generatedTokens: number;
   promptTokens: number;
   /** When its process created the counters, in seconds since the epoch, if it reports that. It identifies the process. */
   startedAt?: number | undefined;
 }
 
-type Source = "vllm" | "sglang" | "llamacpp";
-
-interface CounterNames {
-  source: Source;
-  generated: string;
-  /** Added up. */
-  prompt: readonly string[];
-}
-
-const named = (source: Source, generated: string, ...prompt: string[]): CounterNames => ({
-  source,
-  generated: `${source}:${generated}`,
-  prompt: prompt.map((name) => `${source}:${name}`),
-});
-
-const backends: readonly CounterNames[] = [
-  named("vllm", "generation_tokens_total", "prompt_tokens_total"),
-  named("sglang", "generation_tokens_total", "prompt_tokens_total"),
+/** Their prefix, the counter of generated tokens, and those of prompts, which are added up. */
+const backends = [
+  ["vllm", "generation_tokens_total", ["prompt_tokens_total"]],
+  ["sglang", "generation_tokens_total", ["prompt_tokens_total"]],
   // It counts what it took from its cache apart, and reports the sum to clients.
-  named("llamacpp", "tokens_predicted_total", "prompt_tokens_total", "prompt_tokens_cached_total"),
-];
+  ["llamacpp", "tokens_predicted_total", ["prompt_tokens_total", "prompt_tokens_cached_total"]],
+] as const;
 
 /** SGLang serves this gauge from its start, and token counters only when its first request has ended. */
 const sglangGauge = "sglang:num_running_reqs";
 
 /** Reads the token counters of vLLM, SGLang or llama.cpp out of metrics in the Prometheus text format. */
 export function findBackendCounters(text: string): BackendCounters | undefined {
-  for (const { source, generated, prompt } of backends) {
-    const generatedTokens = sumOf(text, generated);
+  for (const [source, generated, prompts] of backends) {
+    const generatedTokens = sumOf(text, `${source}:${generated}`);
     if (generatedTokens === undefined) continue;
-    const promptTokens = prompt.reduce((sum, name) => sum + (sumOf(text, name) ?? 0), 0);
+    const promptTokens = prompts.reduce((sum, name) => sum + (sumOf(text, `${source}:${name}`) ?? 0), 0);
     return { source, generatedTokens, promptTokens, startedAt: findStart(text, source) };
   }
   const isSglang = sumOf(text, sglangGauge) !== undefined;

@@ -22,7 +22,6 @@ import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts
 import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
 import type { BackendStates } from "../domain/backends.ts";
-import type { RequestObserver } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
 /** Describes the queue of this process; the places are those of all processes. */
@@ -64,22 +63,7 @@ interface MetricsOptions {
 /** The metrics of one process, as plain data that can be sent to another process. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
-export interface Metrics extends RequestObserver {
-  /** The ledger committed a transaction, and added this to the counts. */
-  committed(durationMs: number, counts: readonly KeyUsage[]): void;
-  /** A transaction of the ledger failed, and will be retried. */
-  commitFailed(): void;
-  /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
-  gpuSamplesReceived(stored: number, skipped: number): void;
-  /** The certificate that connections get from now on. */
-  servesCertificate(certificate: { validTo: Date }): void;
-  /** A refused request is not in the request log, because many like it are. */
-  requestOmitted(): void;
-  /** In the Prometheus text format; served as `metricsContentType`. */
-  text(): Promise<string>;
-  snapshot(): Promise<MetricsSnapshot>;
-  close(): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
@@ -94,7 +78,7 @@ export async function aggregatedCounters(snapshots: MetricsSnapshot[]): Promise<
   return AggregatorRegistry.aggregate(snapshots.map((snapshot) => snapshot.filter(isCounter))).getMetricsAsJSON();
 }
 
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
   const registry = new Registry();
   new Gauge({
     name: "tollgate_build_info",
@@ -133,18 +117,23 @@ export function createMetrics(options: MetricsOptions): Metrics {
   isolateCollectors(registry);
   return {
     ...observers,
-    gpuSamplesReceived(storedCount, skippedCount) {
+    /** A POST of GPU samples: the number stored, and the number skipped because they were out of bounds. */
+    gpuSamplesReceived(storedCount: number, skippedCount: number): void {
       stored.count += storedCount;
       skipped.count += skippedCount;
       latest.gpuPushSeconds = Date.now() / 1000;
     },
-    servesCertificate: ({ validTo }) => void (latest.certificateEndSeconds = validTo.getTime() / 1000),
+    /** The certificate that connections get from now on. */
+    servesCertificate: ({ validTo }: { validTo: Date }) =>
+      void (latest.certificateEndSeconds = validTo.getTime() / 1000),
+    /** A refused request is not in the request log, because many like it are. */
     requestOmitted: () => void omitted.count++,
+    /** In the Prometheus text format; served as `metricsContentType`. */
     text() {
       readDropped();
       return metricsText(registry);
     },
-    snapshot() {
+    snapshot(): Promise<MetricsSnapshot> {
       readDropped();
       return registry.getMetricsAsJSON();
     },
@@ -222,7 +211,7 @@ function addProblems(registry: Registry, problems: MetricsOptions["problems"]): 
   });
 }
 
-function createCommitObserver(registry: Registry, perKey: boolean): Pick<Metrics, "committed" | "commitFailed"> {
+function createCommitObserver(registry: Registry, perKey: boolean) {
   const addCounts = createCountedCounter(registry, perKey);
   const durations = new Histogram({
     name: "tollgate_storage_commit_duration_seconds",
@@ -233,10 +222,12 @@ function createCommitObserver(registry: Registry, perKey: boolean): Pick<Metrics
   const failuresHelp = "Database transactions of the ledger that failed and were retried";
   const failures = createCounter(registry, "tollgate_storage_commit_failures_total", failuresHelp, [])({});
   return {
-    committed(durationMs, counts) {
+    /** The ledger committed a transaction, and added this to the counts. */
+    committed(durationMs: number, counts: readonly KeyUsage[]): void {
       durations.observe(durationMs / 1000);
       for (const one of counts) addCounts(one);
     },
+    /** A transaction of the ledger failed, and will be retried. */
     commitFailed: () => void failures.count++,
   };
 }

@@ -101,9 +101,8 @@ export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () 
   const refused = new Map<number, Map<KeyId, number>>();
 
   function count(whose: KeyId): void {
-    const minute = minuteOf(clock());
-    const counts = refused.get(minute) ?? new Map<KeyId, number>();
-    refused.set(minute, counts.set(whose, (counts.get(whose) ?? 0) + 1));
+    const counts = refused.getOrInsertComputed(minuteOf(clock()), () => new Map<KeyId, number>());
+    counts.set(whose, (counts.get(whose) ?? 0) + 1);
   }
 
   return {
@@ -208,14 +207,7 @@ export function createRefusalLimit(clock: WallClock): (source: string) => boolea
 }
 
 /** Logs the requests that do not count in the database. Those that count are written by the ledger, with their counts. */
-export function createStoredRequestLog({
-  logRequest,
-  amendRequest,
-  networkOf,
-  mayLogShared,
-  onOmitted,
-  clock,
-}: {
+export function createStoredRequestLog(options: {
   /** Writes a request to the log in the database. */
   logRequest: (request: RequestRecord) => void;
   /** Corrects the row of a request that counts. */
@@ -228,7 +220,8 @@ export function createStoredRequestLog({
   onOmitted: () => void;
   clock: WallClock;
 }): RequestObserver {
-  const mayLogHere = createRefusalLimit(clock);
+  const { logRequest, amendRequest, networkOf, mayLogShared, onOmitted } = options;
+  const mayLogHere = createRefusalLimit(options.clock);
 
   function logRefused(record: RequestRecord): void {
     const source = `${record.code ?? ""} ${networkOf(record.clientAddress)}`;

@@ -10,12 +10,7 @@ const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 
 /** Reads the backend's token counters once a minute. @returns stops it */
-export function pollBackendCounters({
-  fetchMetrics,
-  write,
-  onRestarted,
-  log,
-}: {
+export function pollBackendCounters(options: {
   /** The backend's metrics as text; undefined if it serves none. May reject. */
   fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
   /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
@@ -24,6 +19,7 @@ export function pollBackendCounters({
   onRestarted: () => void;
   log: Log;
 }): () => void {
+  const { fetchMetrics, write, onRestarted, log } = options;
   const stopped = new AbortController();
   let timer = setTimeout(() => void poll(), intervalMs);
   /** How many times in a row there were no counters. */

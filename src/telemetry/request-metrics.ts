@@ -118,20 +118,16 @@ function createMissingUsageCounter(registry: Registry): Observe {
 
 function createDurationHistograms(registry: Registry): Observe {
   const labelNames = ["endpoint", "streamed"] as const;
-  const durations = new Histogram({
-    name: "tollgate_request_duration_seconds",
-    help: "Time from the arrival of a request to the end of its response, in seconds; without refused requests",
-    labelNames,
-    buckets: requestBuckets,
-    registers: [registry],
-  });
-  const firstBytes = new Histogram({
-    name: "tollgate_time_to_first_byte_seconds",
-    help: "Time from the arrival of a request to the first byte of its response body, in seconds",
-    labelNames,
-    buckets: requestBuckets,
-    registers: [registry],
-  });
+  const create = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames, buckets: requestBuckets, registers: [registry] });
+  const durations = create(
+    "tollgate_request_duration_seconds",
+    "Time from the arrival of a request to the end of its response, in seconds; without refused requests",
+  );
+  const firstBytes = create(
+    "tollgate_time_to_first_byte_seconds",
+    "Time from the arrival of a request to the first byte of its response body, in seconds",
+  );
   const seriesOf = (streamed: "true" | "false") =>
     memoize((endpoint: string) => ({
       duration: durations.labels(endpoint, streamed),

@@ -85,11 +85,7 @@ export function createCounter<L extends string>(
   };
 }
 
-interface UsageSeries {
-  requests: { count: number };
-  input: { count: number };
-  output: { count: number };
-}
+type UsageSeries = Record<"requests" | "input" | "output", { count: number }>;
 
 /**
  * Counts requests and their tokens by one label.

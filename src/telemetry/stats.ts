@@ -12,11 +12,15 @@ export interface ProcessStats {
   endRequest(id: string): boolean;
 }
 
+/** Those of another process. Its methods may reject. */
+export type StatsSource = {
+  readonly [Name in keyof ProcessStats]: (
+    ...args: Parameters<ProcessStats[Name]>
+  ) => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
+};
+
 /** The same, combined over all processes that share the port. */
-export interface AggregateStats {
+export interface AggregateStats extends Omit<StatsSource, "metrics"> {
   /** In the Prometheus text format. */
   metricsText(): Promise<string>;
-  inFlight(): Promise<number>;
-  running(): Promise<IdentifiedRequest[]>;
-  endRequest(id: string): Promise<boolean>;
 }

@@ -43,15 +43,12 @@ const hourMs = 3_600_000;
  * Sums latencies and outcomes, and writes them every few seconds while there are any. A crash loses the last seconds: these
  * are statistics and not counts.
  */
-export function createTrafficRecorder({
-  write,
-  clock,
-  log,
-}: {
+export function createTrafficRecorder(options: {
   write: (traffic: EncodedTraffic) => Promise<void>;
   clock: WallClock;
   log: Log;
 }) {
+  const { write, clock, log } = options;
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();
@@ -160,7 +157,11 @@ function createSums() {
     },
     /** Adds what could not be written, or came meanwhile. */
     add(traffic: Traffic): void {
-      for (const one of traffic.latencies) addLatencies(latencyOf(one.minute, one.model), one);
+      for (const one of traffic.latencies) {
+        const sum = latencyOf(one.minute, one.model);
+        sum.requestCount += one.requestCount;
+        for (const name of latencyHistograms) addHistogram(sum[name], one[name]);
+      }
       for (const one of traffic.outcomes) addOutcome(one);
       for (const one of traffic.backends) backends.add(one);
     },
@@ -182,11 +183,6 @@ function addLatency(sum: LatencySum, record: RequestRecord): void {
   const flowMs = durationMs - firstByteMs;
   const tokens = usage?.outputTokens ?? 0;
   if (tokens > 0 && flowMs > 0) addValue(sum.tokensPerSecond, (tokens / flowMs) * 1000);
-}
-
-function addLatencies(sum: LatencySum, added: LatencySum): void {
-  sum.requestCount += added.requestCount;
-  for (const name of latencyHistograms) addHistogram(sum[name], added[name]);
 }
 
 /** What one backend was sent in one minute, and how it responded. */

@@ -5,8 +5,11 @@ export async function wait(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }
 
+/** Why it failed that nobody answered. */
+export const noResponse = "no response in time";
+
 /** The result of `work`, which goes on even if it takes longer than `ms`. @throws what `onTimeout` returns if it does */
-export async function within<T>(ms: number, work: Promise<T>, onTimeout: () => Error): Promise<T> {
+export async function within<T>(ms: number, work: Promise<T>, onTimeout = () => new Error(noResponse)): Promise<T> {
   const timedOut = Promise.withResolvers<never>();
   const timer = setTimeout(() => timedOut.reject(onTimeout()), ms);
   try {
@@ -14,6 +17,26 @@ export async function within<T>(ms: number, work: Promise<T>, onTimeout: () => E
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Runs `work` at an interval, and when asked to, one run at a time. If it fails, the next run tries again. */
+export function repeat(intervalMs: number, work: () => Promise<void>) {
+  let running: Promise<void> | undefined;
+  const run = (): Promise<void> =>
+    (running ??= work()
+      .catch(() => {})
+      .finally(() => (running = undefined)));
+  const timer = setInterval(() => void run(), intervalMs).unref();
+  return {
+    /** Resolves with the end of the run, also of one that was under way. */
+    run,
+    /** Resolves when none is under way. */
+    idle: async (): Promise<void> => running,
+    stop(): Promise<void> | undefined {
+      clearInterval(timer);
+      return running;
+    },
+  };
 }
 
 export type Backoff = ReturnType<typeof createBackoff>;

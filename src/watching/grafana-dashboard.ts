@@ -114,13 +114,8 @@ export function grafanaDashboard(): Record<string, unknown> {
   for (const [title, inRow] of rows) {
     panels.push({ id: id++, type: "row", title, collapsed: false, gridPos: { x: 0, y: y++, w: 24, h: 1 }, panels: [] });
     for (const [index, panel] of inRow.entries()) {
-      const gridPos = {
-        x: (index % columns) * width,
-        y: y + Math.floor(index / columns) * height,
-        w: width,
-        h: height,
-      };
-      panels.push(graph(id++, panel, gridPos));
+      const [x, line] = [(index % columns) * width, Math.floor(index / columns)];
+      panels.push(graph(id++, panel, { x, y: y + line * height, w: width, h: height }));
     }
     y += Math.ceil(inRow.length / columns) * height;
   }

@@ -100,9 +100,7 @@ export const kinds = {
       only(
         counts.waiting > 0 && (counts.sinceMs >= 30_000 || stands("")),
         `${counted(counts.waiting, "count")} waited in memory`,
-        {
-          count: counts.waiting,
-        },
+        { count: counts.waiting },
       ),
   },
   limits_by_share: {

@@ -39,8 +39,6 @@ const maxEnded = 100;
 /** What a process of before saw until then goes on. */
 const restartMs = 10 * 60_000;
 
-const noResponse = (): Error => new Error("no response in time");
-
 /**
  * Keeps the list of what this process sees, tells the others, and hears of theirs. A state that stood when a process of
  * this machine ended, and stands when the next one looks for the first time, has not begun anew.
@@ -127,7 +125,7 @@ export class Watch<By = unknown> {
     if (!isAsked && this.#shared !== undefined && this.#own.length + this.#ended.length === 0) return true;
     try {
       if (this.#shared === undefined) this.#goOn(await this.#read());
-      await within(storeMs, this.#save(), noResponse);
+      await within(storeMs, this.#save());
       await this.#read();
       return true;
     } catch {
@@ -136,7 +134,7 @@ export class Watch<By = unknown> {
   }
 
   async #read(): Promise<SeenState[]> {
-    const rows = await within(storeMs, this.options.store.list(), noResponse);
+    const rows = await within(storeMs, this.options.store.list());
     this.#shared = { rows, at: this.options.clock() };
     return rows;
   }

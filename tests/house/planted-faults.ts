@@ -117,7 +117,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-clean-end",
     says: "A stream that its backend broke off ends cleanly for clients that take it for whole then",
-    find: `const isFinal = voice.endsCleanly === true || body.error.code === "ended_by_admin";`,
+    find: `const isFinal = voice.endsCleanly === true || lastingCodes.has(String(body.error.code));`,
     put: `const isFinal = true;`,
     tests: ["tests/wire/keepalive.test.ts"],
   },

@@ -197,7 +197,7 @@ describe("a request goes", () => {
             one.standing !== "closed" &&
             !tried.includes(one.name) &&
             one.inFlight < (one.maxConcurrency ?? Infinity) &&
-            one.unbegun < (one.warmUp ?? Infinity),
+            (one.unbegun ?? 0) < (one.warmUp ?? Infinity),
         );
         if (open.length > 0) expect(open.map(({ name }) => name)).toContain(choice?.backend ?? "none");
         else expect([undefined, "out"]).toContain(all.find(({ name }) => name === choice?.backend)?.standing);

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
-import { type Aggregate, createAggregate, type StatsSource } from "../../src/supervisor/aggregate.ts";
+import { type Aggregate, createAggregate } from "../../src/supervisor/aggregate.ts";
+import type { StatsSource } from "../../src/telemetry/stats.ts";
 import { steadyValues } from "../support/steady-values.ts";
 
 const opened: Metrics[] = [];

@@ -5,5 +5,5 @@ export const steadyValues: SlowValues = {
   upstreamUp: async () => true,
   database: async () => ({ bytes: 4096, logBytes: 512 }),
   disk: async () => ({ freeBytes: 1e9, sizeBytes: 1e10 }),
-  backup: async () => 1.7e9,
+  backup: async () => 1.7e12,
 };

@@ -67,7 +67,7 @@ export const policies = {
   "least work (Tollgate)": (): Policy => leastWork(),
 } as const;
 
-type Load = Parameters<typeof workBefore>[0];
+type Load = Record<"inFlight" | "waitingTokens", number>;
 
 /**
  * What the server does, with its own code.
