@@ -78,7 +78,10 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
   }
 
   /** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
-  async function problemOfLink({ id, keyId }: SubjectRow, as: number | null = null): Promise<SubjectProblem | undefined> {
+  async function problemOfLink(
+    { id, keyId }: SubjectRow,
+    as: number | null = null,
+  ): Promise<SubjectProblem | undefined> {
     if (as === null) return undefined;
     const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
     const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
@@ -111,8 +114,9 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         const problem = await problemOfLink(before, change.sameAs);
         if (problem !== undefined) return problem;
-        const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
-        // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
+        // Whom the provider has let in before, it does not let in again, nor who had left before; and who is let in is not
+        // asked about at once.
+        const isSwitched = change.isActive === false || (change.isActive === true && !before.isActive);
         const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };
         const byHand = change.teamId !== undefined && { teamByProvider: false };
         const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
