@@ -42,7 +42,10 @@ const backendBody = t.Object({
   first_byte_p95_ms: nullable(milliseconds),
   first_byte_points_ms: t.Array(nullable(milliseconds), { description: "Its medians by three minutes" }),
   prefill_tokens_per_second: nullable(
-    t.Number({ minimum: 0, description: "Until the first byte of streams of which a thousand tokens did not come from the cache" }),
+    t.Number({
+      minimum: 0,
+      description: "Until the first byte of streams of which a thousand tokens did not come from the cache",
+    }),
   ),
   output_tokens_per_second: nullable(
     t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
