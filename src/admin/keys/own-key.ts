@@ -66,7 +66,13 @@ export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) =>
     const user = await findSubject(store, "user", key.userId);
     const { id, name, expires_at, scope, allowed_models, allowed_paths, refused_today } = maskedKeyBody(key, load);
     return {
-      ...{ id, name, expires_at, scope, allowed_models, allowed_paths, refused_today },
+      id,
+      name,
+      expires_at,
+      scope,
+      allowed_models,
+      allowed_paths,
+      refused_today,
       ...limitsBody(key.rules, load),
       now: timestampOf(now),
       resets: perWindowLimit((limit) =>
