@@ -25,7 +25,7 @@ import { getLatency } from "./requests/latency.ts";
 import * as keys from "./keys/keys.ts";
 import * as subjects from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
-import { goThroughProvider, logOutByProvider, Provider, signInPath } from "./session/oidc.ts";
+import { Provider, signInPath } from "./session/oidc.ts";
 import { grafanaDashboard } from "../watching/grafana-dashboard.ts";
 import * as metrics from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
@@ -65,7 +65,7 @@ function contextOf(given: AdminDeps) {
   const { store, clock } = given;
   const deps = { ...given, store: { ...store, sessions: rememberSessions(store.sessions, clock) } };
   const sessions = createSessions(deps);
-  const provider = deps.signIn && new Provider(deps.signIn, deps);
+  const provider = deps.signIn && new Provider(deps.signIn, { ...deps, sessions });
   return { ...deps, sessions, login: createLogin({ ...deps, sessions }), provider };
 }
 
@@ -108,8 +108,8 @@ function routesForOthers(context: Context) {
 function routesOfSignIn({ provider }: Context): Elysia {
   const app = new Elysia({ detail: { hide: true } });
   if (provider !== undefined) {
-    app.get(signInPath, goThroughProvider(provider));
-    app.post(`${signInPath}/logout`, logOutByProvider(provider), { parse: "none" });
+    app.get(signInPath, provider.goThrough);
+    app.post(`${signInPath}/logout`, provider.logOut, { parse: "none" });
   }
   return app;
 }

@@ -33,7 +33,15 @@ import {
 
 export type { Environment };
 
-const groups = "groups separated by commas, as the provider spells them";
+const secret = {
+  ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
+  secret: true,
+};
+const groups = {
+  schema: Type.Optional(Type.Array(Type.String())),
+  read: list,
+  allowed: "groups separated by commas, as the provider spells them",
+};
 
 export const variables = {
   PROXY_UPSTREAM_URL: {
@@ -41,10 +49,7 @@ export const variables = {
     read: readUpstreamUrl,
     allowed: "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket",
   },
-  PROXY_UPSTREAM_API_KEY: {
-    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
-    secret: true,
-  },
+  PROXY_UPSTREAM_API_KEY: secret,
   PROXY_ALIAS_MODEL: text(Type.Optional(Type.String()), "a model name"),
   PROXY_ALIAS_REWRITE_ALL: choice(["on", "off"], "off"),
   PROXY_FAMILY_MODEL: text(Type.Optional(Type.String()), "a model name"),
@@ -150,10 +155,7 @@ export const variables = {
     "an https:// address, or http:// on a loopback address",
   ),
   OIDC_CLIENT_ID: text(Type.Optional(Type.String()), "the id of a client"),
-  OIDC_CLIENT_SECRET: {
-    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
-    secret: true,
-  },
+  OIDC_CLIENT_SECRET: secret,
   OIDC_CLIENT_SECRET_FILE: {
     schema: Type.Optional(Type.String({ pattern: visibleAscii })),
     read: readFile,
@@ -166,17 +168,14 @@ export const variables = {
   OIDC_NAME: text(Type.String({ default: "OpenID Connect", maxLength: 60 }), "a name of at most 60 characters"),
   OIDC_ONLY: choice(["on", "off"], "off"),
   OIDC_GROUPS_CLAIM: text(Type.String({ default: "groups" }), "the name of a claim; dots walk into objects"),
-  OIDC_ADMIN_GROUPS: { schema: Type.Optional(Type.Array(Type.String())), read: list, allowed: groups },
-  OIDC_VIEWER_GROUPS: { schema: Type.Optional(Type.Array(Type.String())), read: list, allowed: groups },
+  OIDC_ADMIN_GROUPS: groups,
+  OIDC_VIEWER_GROUPS: groups,
   OIDC_DEFAULT_ROLE: choice(["none", "member"], "none"),
   OIDC_CREATE_TEAMS: choice(["on", "off"], "off"),
   OIDC_CHECK_SECONDS: seconds({ default: 3600, exclusiveMinimum: 0 }),
   MEMBER_KEYS_DAYS: integer({ minimum: 1, maximum: 3660, default: 30 }),
   TRUST_PROXY: integer({ minimum: 0, maximum: 100, default: 0 }),
-  METRICS_TOKEN: {
-    ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
-    secret: true,
-  },
+  METRICS_TOKEN: secret,
   METRICS_PER_KEY: choice(["on", "off"], "off"),
   NOTICE_URL: {
     ...text(Type.Optional(Type.String({ pattern: "^https?://[^\\s/?#]+[^\\s]*$" })), "an http:// or https:// address"),

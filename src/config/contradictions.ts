@@ -60,8 +60,7 @@ const besideIssuer = ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "ADMIN_URL"];
 
 function signInContradictions(environment: Environment): string[] {
   const isSet = (name: string): boolean => (environment[name] ?? "") !== "";
-  const isSecretSet = isSet("OIDC_CLIENT_SECRET");
-  if (isSet("OIDC_CLIENT_SECRET_FILE") && isSecretSet)
+  if (isSet("OIDC_CLIENT_SECRET_FILE") && isSet("OIDC_CLIENT_SECRET"))
     return ["OIDC_CLIENT_SECRET_FILE: must not be set together with OIDC_CLIENT_SECRET"];
   if (isSet("OIDC_ISSUER")) {
     const missing = besideIssuer.filter((name) => !isSet(name) && !isSet(`${name}_FILE`));

@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { nullable, responds, strict, takesBody, timestamp } from "../http/schemas.ts";
 import { csrfField, text } from "../http/body-schema.ts";
 import { ceilings, keyBody, keyFields, limits, rotationRequest } from "./contract.ts";
-import { daysBody, limitedTeam } from "./own-key.ts";
+import { daysBody, limitedBody } from "./own-key.ts";
 
 /** A key is called by its user and its own name. */
 export const maxUserLength = 58;
@@ -22,7 +22,6 @@ export const ownKeyChangeRequest = t.Object(
 export const ownKeyNames = [
   "id",
   "key",
-  "name",
   "is_active",
   "created_at",
   "last_used_at",
@@ -31,30 +30,22 @@ export const ownKeyNames = [
   "total_input_tokens",
   "total_output_tokens",
   "allowed_models",
-  ...(Object.keys(limits) as (keyof typeof limits)[]),
-  "limits_extra",
-  "used",
-  "limit_states",
+  ...(Object.keys(limitedBody) as (keyof typeof limitedBody)[]),
   "refused_today",
 ] as const;
 const ownKey = t.Pick(keyBody, ownKeyNames);
 export type OwnKey = Static<typeof ownKey>;
 const ownKeys = t.Object({ keys: t.Array(ownKey, { description: "By id" }), ceilings });
 export type OwnKeys = Static<typeof ownKeys>;
-const { used, limit_states, limits_extra, refused_today } = keyBody.properties;
 const ownUsage = t.Object({
-  name: t.String(),
+  ...limitedBody,
   now: timestamp,
   keys_end_at: nullable(
     t.String({ format: "date-time", description: "Unless you sign in again. Null: while the provider knows you" }),
   ),
-  ...limits,
-  limits_extra,
-  used,
-  limit_states,
-  refused_today,
+  refused_today: keyBody.properties.refused_today,
   ...daysBody,
-  team: nullable(t.Object({ ...limitedTeam, ...daysBody }, { description: "Null: none" })),
+  team: nullable(t.Object({ ...limitedBody, ...daysBody }, { description: "Null: none" })),
 });
 export type OwnUsage = Static<typeof ownUsage>;
 

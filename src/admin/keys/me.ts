@@ -9,7 +9,7 @@ import { fullKeyBody, limitsBody, maskedKeyBody, readLoad, readLoads } from "./b
 import { ceilingsOf, endOfOwn, generateKey, parseOwnKey, parseOwnKeyChange, parseRotation } from "./fields.ts";
 import { type IdContext, keyNotFound, keyProblem, parseKeyId, readPolicy } from "./keys.ts";
 import { type OwnKey, ownKeyNames, type OwnKeys, type OwnUsage } from "./me-contract.ts";
-import { readDays, readTeam, usageOfDays } from "./own-key.ts";
+import { findSubject, readDays, readTeam, usageOfDays } from "./own-key.ts";
 import type { KeyBody } from "./contract.ts";
 
 // What somebody who signed in at a provider does with keys of their own, in whatever role. Each handler goes by the user of
@@ -23,8 +23,7 @@ interface UserContext {
 export const requireUser =
   ({ store }: AdminDeps) =>
   async ({ session }: Pick<Caller, "session">): Promise<{ user: TeamOrUser }> => {
-    const id = session?.userId ?? null;
-    const [user] = id === null ? [] : await store.subjects.list({ kind: "user", id });
+    const user = await findSubject(store, "user", session?.userId ?? null);
     if (user === undefined) throw new ApiError(403, "This is for who signs in with OpenID Connect");
     return { user };
   };
@@ -32,11 +31,10 @@ export const requireUser =
 export const listOwnKeys =
   ({ store }: AdminDeps) =>
   async ({ user }: UserContext): Promise<OwnKeys> => {
-    const [policy, keys] = await Promise.all([readPolicy(store), store.keys.list({ after: 0, ...ofUser(user) })]);
-    const loads = await readLoads(
-      store.limits,
-      keys.map(({ id, rules }) => ({ id, limits: rules })),
-    );
+    const all = { after: 0, limit: Number.MAX_SAFE_INTEGER };
+    const [policy, keys] = await Promise.all([readPolicy(store), store.keys.list({ ...all, userId: user.id })]);
+    const subjects = keys.map(({ id, rules }) => ({ id, limits: rules }));
+    const loads = await readLoads(store.limits, subjects);
     return { keys: keys.map((key) => ownKeyOf(maskedKeyBody(key, loads.get(key.id)))), ceilings: ceilingsOf(policy) };
   };
 
@@ -78,8 +76,7 @@ export const getOwnUsage =
   async ({ user }: UserContext): Promise<OwnUsage> => {
     const now = clock();
     // Its counts and limits are those of the one that it is linked to.
-    const [linked] = user.sameAs === null ? [] : await store.subjects.list({ kind: "user", id: user.sameAs });
-    const { id, name, teamId, limits } = linked ?? user;
+    const { id, name, teamId, limits } = (await findSubject(store, "user", user.sameAs)) ?? user;
     const [days, [load], team, daysOfTeam] = await Promise.all([
       readDays(store.limits, subjectOf(id), now),
       store.limits.listLoads([subjectOf(id)]),
@@ -89,7 +86,10 @@ export const getOwnUsage =
     return {
       name,
       now: timestampOf(now),
-      keys_end_at: signIn === undefined || user.isAskedAbout ? null : endOfKeys(user, signIn),
+      keys_end_at:
+        signIn === undefined || user.isAskedAbout
+          ? null
+          : timestampOf((user.refreshCheckedAt ?? 0) + signIn.memberKeysDays * msPerDay),
       ...limitsBody(limits, load),
       refused_today: load?.refusedToday ?? 0,
       ...usageOfDays(days, now),
@@ -97,15 +97,11 @@ export const getOwnUsage =
     };
   };
 
-const endOfKeys = ({ refreshCheckedAt }: TeamOrUser, { memberKeysDays }: NonNullable<AdminDeps["signIn"]>) =>
-  timestampOf((refreshCheckedAt ?? 0) + memberKeysDays * msPerDay);
-
-const ofUser = ({ id }: TeamOrUser) => ({ userId: id, limit: Number.MAX_SAFE_INTEGER });
-
 /** @throws ApiError 404 */
-async function findOwn({ keys }: AdminDeps["store"], id: string, user: TeamOrUser): Promise<Key> {
-  const [key] = await keys.list({ after: parseKeyId(id) - 1, userId: user.id, limit: 1 });
-  if (key?.id !== parseKeyId(id)) throw keyNotFound();
+async function findOwn({ keys }: AdminDeps["store"], text: string, user: TeamOrUser): Promise<Key> {
+  const id = parseKeyId(text);
+  const [key] = await keys.list({ after: id - 1, userId: user.id, limit: 1 });
+  if (key?.id !== id) throw keyNotFound();
   return key;
 }
 

@@ -68,11 +68,7 @@ export function getOwnActivity({ store, clock }: OwnActivityDeps) {
       store.requests.list({ keyId }, shownRequests),
       countRules(store.requests, { keyId, since: now - minutesPerDay * msPerMinute }),
     ]);
-    return {
-      this_month: month,
-      client_rules: rules,
-      requests: requests.map(requestBody),
-    };
+    return { this_month: month, client_rules: rules, requests: requests.map(requestBody) };
   });
   return ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => read(keyId);
 }

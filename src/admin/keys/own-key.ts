@@ -4,7 +4,7 @@ import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seo
 import { shareNextRun } from "../../time/per-tick.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
-import { limitsBody } from "./body.ts";
+import { limitsBody, maskedKeyBody } from "./body.ts";
 import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
 import { type KeyId, type SubjectId, subjectOf, type TeamId } from "../../domain/keys.ts";
@@ -20,12 +20,11 @@ const chargedTotal = t.Object({
   estimated_tokens: t.Integer({ description: "Charged to the limits of tokens where the backend reported none" }),
 });
 
-const ofLimits = {
+export const limitedBody = {
+  name: t.String(),
   ...limits,
   ...t.Pick(keyBody, ["limits_extra", "used", "limit_states"]).properties,
 };
-
-export const limitedTeam = { name: t.String(), ...ofLimits };
 export const daysBody = {
   today: chargedTotal,
   this_month: chargedTotal,
@@ -34,15 +33,14 @@ export const daysBody = {
 
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKey = t.Object({
-  ...t.Pick(keyBody, ["id", "name", "expires_at", "scope", "allowed_models", "allowed_paths", "refused_today"])
-    .properties,
-  ...ofLimits,
+  ...t.Pick(keyBody, ["id", "expires_at", "scope", "allowed_models", "allowed_paths", "refused_today"]).properties,
+  ...limitedBody,
   now: timestamp,
   resets: t.Object(
     perWindowLimit(() => nullable(timestamp)),
     { description: "When what counts now no longer counts" },
   ),
-  team: nullable(t.Object(limitedTeam, { description: "Its limits hold too; null: none" })),
+  team: nullable(t.Object(limitedBody, { description: "Its limits hold too; null: none" })),
   ...daysBody,
 });
 type OwnKeyBody = Static<typeof ownKey>;
@@ -65,17 +63,34 @@ export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) =>
       readDays(store.limits, keyId, now),
     ]);
     if (key?.id !== keyId || load === undefined) return undefined;
-    const [user] = key.userId === null ? [] : await store.subjects.list({ kind: "user", id: key.userId });
-    return ownKeyBody({ key, load, team: await readTeam(store, user?.teamId ?? key.teamId), days, now });
+    const user = await findSubject(store, "user", key.userId);
+    const { id, name, expires_at, scope, allowed_models, allowed_paths, refused_today } = maskedKeyBody(key, load);
+    return {
+      id,
+      name,
+      expires_at,
+      scope,
+      allowed_models,
+      allowed_paths,
+      refused_today,
+      ...limitsBody(key.rules, load),
+      now: timestampOf(now),
+      resets: perWindowLimit((limit) =>
+        key.rules[limit] === null ? null : timestampOf(windowResetAt(limitKinds[limit].window, now)),
+      ),
+      team: await readTeam(store, user?.teamId ?? key.teamId),
+      ...usageOfDays(days, now),
+    };
   });
 
+export const findSubject = async ({ subjects }: Pick<Store, "subjects">, kind: "team" | "user", id: number | null) =>
+  id === null ? undefined : (await subjects.list({ kind, id }))[0];
+
 export async function readTeam(store: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
-  if (id === null) return null;
-  const [[team], [load]] = await Promise.all([
-    store.subjects.list({ kind: "team", id }),
-    store.limits.listLoads([subjectOf(id)]),
-  ]);
-  return team === undefined ? null : { name: team.name, ...limitsBody(team.limits, load) };
+  const team = await findSubject(store, "team", id);
+  if (team === undefined) return null;
+  const [load] = await store.limits.listLoads([subjectOf(team.id)]);
+  return { name: team.name, ...limitsBody(team.limits, load) };
 }
 
 /** Serves the console's page `/me`, which cannot reach `/v1` on another port. */
@@ -85,38 +100,6 @@ export function getOwnKey(deps: OwnKeyDeps) {
     const found = await describe(keyId);
     if (found === undefined) throw new ApiError(401, "Invalid API key", { "www-authenticate": "Bearer" });
     return found;
-  };
-}
-
-function ownKeyBody({
-  key,
-  load,
-  team,
-  days,
-  now,
-}: {
-  key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
-  load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
-  team: OwnKeyBody["team"];
-  days: Days;
-  now: number;
-}): OwnKeyBody {
-  const { rules } = key;
-  return {
-    id: key.id,
-    name: key.name,
-    now: timestampOf(now),
-    expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
-    scope: rules.scope,
-    allowed_models: rules.allowed_models && [...rules.allowed_models],
-    allowed_paths: rules.allowed_paths && [...rules.allowed_paths],
-    ...limitsBody(rules, load),
-    resets: perWindowLimit((name) =>
-      rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),
-    ),
-    refused_today: load.refusedToday,
-    team,
-    ...usageOfDays(days, now),
   };
 }
 

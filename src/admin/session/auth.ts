@@ -7,14 +7,12 @@ import type { JsonObject } from "../http/body.ts";
 import { ApiError, authenticationRequired } from "../http/errors.ts";
 import type { Login } from "./login.ts";
 import type { OkBody } from "../http/schemas.ts";
-import { clearedCookie, hasSessionCookie, sessionCookie } from "./cookie.ts";
+import { clearedCookie, type CookieContext, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import { sha256Hex } from "./secrets.ts";
 import { signInPath } from "./oidc.ts";
 import type { AnonymousBody, LoginBody, LoginOffer, MeBody } from "./contract.ts";
-
-type CookieContext = Pick<Context, "request" | "cookie">;
 
 /** Who does something, and from where; for the log. */
 export interface Actor {

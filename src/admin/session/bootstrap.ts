@@ -32,15 +32,13 @@ export async function bootstrapAdmin({
   const signingKey = config.secretKey ?? (await loadOrCreateSecretKey(secretKeyFile(dataDir)).catch(throwSetupError));
   if (config.password !== undefined) await ensurePassword(store, config.password);
   else await createFirstPassword(store, config.username, print);
-  await rememberSource(store, config.password === undefined ? "stored" : "environment");
+  const source = config.password === undefined ? "stored" : "environment";
+  if ((await store.settings.find(passwordSourceSetting)) !== source)
+    await store.settings.set(passwordSourceSetting, source);
   return { signingKey };
 }
 
 const passwordSourceSetting = "password_source";
-
-async function rememberSource({ settings }: BootstrapAdmin["store"], source: "stored" | "environment"): Promise<void> {
-  if ((await settings.find(passwordSourceSetting)) !== source) await settings.set(passwordSourceSetting, source);
-}
 
 /** Whether ADMIN_PASSWORD was set at the last start of a server: the next one would then undo a reset. */
 export async function wasPasswordFromEnvironment({ settings }: Pick<Store, "settings">): Promise<boolean> {
@@ -57,7 +55,7 @@ export async function resetPassword(
   by?: Change,
 ): Promise<string> {
   await store.settings.set(passwordHashSetting, await hashPassword(password), by);
-  await store.sessions.deleteAll();
+  await store.sessions.deleteOthers("");
   return password;
 }
 

@@ -1,24 +1,21 @@
+import type { Context } from "elysia";
+
+/** What a handler needs that reads or sets cookies. */
+export type CookieContext = Pick<Context, "request" | "cookie">;
+
 export const sessionLifetimeSeconds = 365 * 24 * 60 * 60;
 /** Of who signed in at a provider, which is asked again afterwards. It is not extended. */
 export const personLifetimeSeconds = 12 * 60 * 60;
 
 const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;
 
-type SessionCookie = typeof attributes & { value: string; maxAge: number };
-
-export const sessionCookie = ({
-  cookieValue: value,
-  maxAge,
-}: {
-  cookieValue: string;
-  maxAge: number;
-}): SessionCookie => ({
+export const sessionCookie = ({ cookieValue: value, maxAge }: { cookieValue: string; maxAge: number }) => ({
   ...attributes,
   value,
   maxAge,
 });
 
-export const clearedCookie: SessionCookie = { ...attributes, value: "", maxAge: 0 };
+export const clearedCookie = sessionCookie({ cookieValue: "", maxAge: 0 });
 
 /** More than a browser gathers, and few enough that a request full of them costs little to check. */
 const maxCookies = 8;

@@ -97,18 +97,12 @@ export function createSessions({
       const id = randomHex(32);
       const session = { csrfToken: randomHex(32), username: config.username, ...person };
       const maxAge = person === undefined ? sessionLifetimeSeconds : personLifetimeSeconds;
-      await store.sessions.create(
-        sha256Hex(id),
-        { ...session, expiresAt: clock() + maxAge * 1000 },
-        {
-          createdAt: clock(),
-          address,
-          client: client === null ? null : client.slice(0, maxClientLength),
-        },
-      );
+      const [idHash, createdAt] = [sha256Hex(id), clock()];
+      const origin = { createdAt, address, client: client?.slice(0, maxClientLength) ?? null };
+      await store.sessions.create(idHash, { ...session, expiresAt: createdAt + maxAge * 1000 }, origin);
       const { csrfToken, username } = session;
       const cookieValue = await signCookie(id, signingKey);
-      return { csrfToken, username, ...personOf(session), maxAge, idHash: sha256Hex(id), cookieValue };
+      return { csrfToken, username, ...personOf(session), maxAge, idHash, cookieValue };
     },
   };
 }
@@ -130,7 +124,8 @@ export function rememberSessions(sessions: SessionStore, clock: WallClock): Sess
         return session;
       } catch (error) {
         const last = seen.get(idHash);
-        if (!(error instanceof StorageError) || last === undefined || clock() - last.at > rememberedMs) throw error;
+        const isOver = last === undefined || clock() - last.at > rememberedMs || last.session.expiresAt <= now;
+        if (!(error instanceof StorageError) || isOver) throw error;
         return { ...last.session, isRemembered: true };
       }
     },
@@ -145,10 +140,6 @@ export function rememberSessions(sessions: SessionStore, clock: WallClock): Sess
     async deleteOfProvider(source, named) {
       seen.clear();
       return await sessions.deleteOfProvider(source, named);
-    },
-    async deleteAll() {
-      seen.clear();
-      await sessions.deleteAll();
     },
   };
 }

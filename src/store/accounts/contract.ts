@@ -50,8 +50,7 @@ export interface SessionStore {
   ): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken" | "providerSid">[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string, by?: Change): Promise<void>;
-  deleteAll(): Promise<void>;
-  /** @param of only those of a user @returns how many there were */
+  /** @param idHash the one that stays; empty: none does @param of only those of a user @returns how many there were */
   deleteOthers(idHash: string, by?: Change, of?: UserId): Promise<number>;
   /** Those of a user of a provider, or the one that it calls `sid`. @returns how many there were */
   deleteOfProvider(source: string, named: { external?: string | undefined; sid?: string | undefined }): Promise<number>;
@@ -107,9 +106,9 @@ export interface SignInStore {
     refreshToken: string | null;
   }): Promise<{ id: UserId; name: string } | undefined>;
   /** Takes the active user who has waited longest for a check, at least since `before`; no other process does until then again. */
-  claim(before: number, now: number): Promise<{ id: UserId; refreshToken: string; checkedAt: number } | undefined>;
+  claim(before: number, now: number): Promise<{ id: UserId; refreshToken: string } | undefined>;
   /** Unless the user has another token than `tried` by now. */
-  keep(id: UserId, tried: string, kept: { refreshToken?: string | null; checkedAt?: number }): Promise<void>;
+  keep(id: UserId, tried: string, kept: { refreshToken?: string | null; refreshCheckedAt?: number }): Promise<void>;
   /** The same way, switches the user off until the next sign-in, and ends its sessions. @returns whether it did */
   leave(id: UserId, tried: string | null): Promise<boolean>;
   /** The same for owners of keys who have no token and were not seen since `before`. @returns who they were */

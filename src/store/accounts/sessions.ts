@@ -9,15 +9,18 @@ const windowMs = 60_000;
 const maxListed = 500;
 
 /** Prepared once, since it runs for each request of the console. */
-export function prepareFindSession({ db, find, tables: { sessions } }: Engine): SessionStore["find"] {
-  const { csrfToken, username, expiresAt, userId, role, providerSid } = sessions;
+export function prepareFindSession({ db, find, tables: { sessions, subjects } }: Engine): SessionStore["find"] {
+  const { idHash, csrfToken, username, expiresAt, userId, role, providerSid } = sessions;
+  // A sign-in that was under way while its user was switched off or deleted starts one that is none.
+  const isAllowed = sql`(${userId} is null or ${subjects.isActive})`;
   const query = db
     .select({ csrfToken, username, expiresAt, userId, role, providerSid })
     .from(sessions)
-    .where(and(eq(sessions.idHash, sql.placeholder("idHash")), gt(sessions.expiresAt, sql.placeholder("now"))))
+    .leftJoin(subjects, eq(subjects.id, userId))
+    .where(and(eq(idHash, sql.placeholder("idHash")), gt(expiresAt, sql.placeholder("now")), isAllowed))
     .limit(1)
     .prepare();
-  return (idHash, now) => find(query, { idHash, now });
+  return (hash, now) => find(query, { idHash: hash, now });
 }
 
 export function createSessionStore(engine: Engine, record: RecordChange): SessionStore {
@@ -66,9 +69,6 @@ export function createSessionStore(engine: Engine, record: RecordChange): Sessio
       );
       const one = sid === undefined ? undefined : eq(sessions.providerSid, sid);
       return end(sql`${and(inArray(sessions.userId, users.where(who)), one)}`, undefined);
-    },
-    async deleteAll() {
-      await db.delete(sessions);
     },
     // A refused attempt does not count, so a client that waits for the returned time may proceed.
     countLoginAttempt: (limits, now) =>

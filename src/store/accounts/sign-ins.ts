@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull, lte, ne, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, isNull, lte, ne, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { RecordChange } from "./audit.ts";
@@ -10,15 +10,12 @@ const refused = "";
 export function createSignInStore(engine: Engine, clock: WallClock, record: RecordChange): SignInStore {
   const { db, transaction, lock } = engine;
   const { subjects, sessions, keys } = engine.tables;
-  const isActiveUser = and(eq(subjects.kind, "user"), eq(subjects.isActive, true));
+  const isActive = eq(subjects.isActive, true);
 
   /** Switches a user off until the next sign-in. @param tried its token, unless that has changed since */
   const leave = (id: number, tried: string | null): Promise<boolean> => {
-    const one = and(
-      eq(subjects.id, id),
-      isActiveUser,
-      tried === null ? isNull(subjects.refreshToken) : eq(subjects.refreshToken, tried),
-    );
+    const hasIt = tried === null ? isNull(subjects.refreshToken) : eq(subjects.refreshToken, tried);
+    const one = and(eq(subjects.id, id), isActive, hasIt);
     const by = { actor: "OpenID Connect", role: "admin", address: null, requestId: null, changeId: null } as const;
     return record(
       { ...by, action: "user.update", id: String(id) },
@@ -48,56 +45,35 @@ export function createSignInStore(engine: Engine, clock: WallClock, record: Reco
         // Some providers give a token at the first sign-in only.
         const token = refreshToken ?? (row?.refreshToken || null);
         const team = row?.teamByProvider === false ? undefined : { teamId: await teamOf(engine, groups, newTeam, now) };
-        if (row !== undefined) {
-          const shown = row.isKept ? row.name : name;
-          const change = { ...seen, ...team, name: shown, refreshToken: token };
-          await db.update(subjects).set(change).where(eq(subjects.id, row.id));
-          return { id: row.id, name: shown };
-        }
-        const fresh = { kind: "user", name, source, external, createdAt: now, refreshToken: token } as const;
-        const [created] = await db
-          .insert(subjects)
-          .values({ ...fresh, ...seen, ...team })
-          .returning({ id: subjects.id });
-        return created && { id: created.id, name };
+        const change = { ...seen, ...team, name: row?.isKept === true ? row.name : name, refreshToken: token };
+        const fresh = { kind: "user", source, external, createdAt: now, ...change } as const;
+        const shown = { id: subjects.id, name: subjects.name };
+        const [user] = await (row === undefined
+          ? db.insert(subjects).values(fresh).returning(shown)
+          : db.update(subjects).set(change).where(eq(subjects.id, row.id)).returning(shown));
+        return user;
       }),
     claim: (before, now) =>
       transaction(async () => {
         await lock("subjects");
         const { id, refreshToken, refreshCheckedAt } = subjects;
-        const isDue = and(
-          isActiveUser,
-          isNotNull(refreshToken),
-          ne(refreshToken, refused),
-          lte(refreshCheckedAt, before),
-        );
-        const due = db.select({ id, refreshToken, refreshCheckedAt }).from(subjects).where(isDue);
+        // Null is neither.
+        const isDue = and(isActive, ne(refreshToken, refused), lte(refreshCheckedAt, before));
+        const due = db.select({ id, refreshToken }).from(subjects).where(isDue);
         const [next] = await due.orderBy(asc(refreshCheckedAt)).limit(1);
         if (next === undefined) return undefined;
         await db.update(subjects).set({ refreshCheckedAt: now }).where(eq(id, next.id));
-        return { id: next.id, refreshToken: next.refreshToken ?? "", checkedAt: next.refreshCheckedAt ?? 0 };
+        return { id: next.id, refreshToken: next.refreshToken ?? "" };
       }),
-    async keep(id, tried, { refreshToken, checkedAt }) {
-      const change = {
-        ...(refreshToken !== undefined && { refreshToken }),
-        ...(checkedAt !== undefined && { refreshCheckedAt: checkedAt }),
-      };
-      await db
-        .update(subjects)
-        .set(change)
-        .where(and(eq(subjects.id, id), eq(subjects.refreshToken, tried)));
+    async keep(id, tried, kept) {
+      const one = and(eq(subjects.id, id), eq(subjects.refreshToken, tried));
+      await db.update(subjects).set(kept).where(one);
     },
     leave,
     async endUnseen(before) {
       const { id, refreshToken, refreshCheckedAt } = subjects;
-      const hasKeys = inArray(
-        id,
-        db
-          .select({ id: sql<number>`${keys.userId}` })
-          .from(keys)
-          .where(isNotNull(keys.userId)),
-      );
-      const unseen = and(isActiveUser, isNull(refreshToken), lte(refreshCheckedAt, before), hasKeys);
+      const owners = db.select({ id: sql<number>`${keys.userId}` }).from(keys);
+      const unseen = and(isActive, isNull(refreshToken), lte(refreshCheckedAt, before), inArray(id, owners));
       const found = await db.select({ id }).from(subjects).where(unseen);
       const left: number[] = [];
       for (const one of found) if (await leave(one.id, null)) left.push(one.id);
@@ -115,8 +91,7 @@ async function teamOf(
 ): Promise<number | null> {
   const found = db.select({ id: subjects.id, name: subjects.name }).from(subjects);
   const teams = await found.where(and(eq(subjects.kind, "team"), inArray(subjects.name, [...names])));
-  const ids = new Map(teams.map(({ id, name }) => [name, id]));
-  const first = names.flatMap((name) => ids.get(name) ?? [])[0];
+  const [first] = names.flatMap((name) => teams.find((team) => team.name === name)?.id ?? []);
   if (first !== undefined || newTeam === null) return first ?? null;
   const row = { kind: "team", name: newTeam, isKept: true, createdAt: now } as const;
   return (await db.insert(subjects).values(row).returning({ id: subjects.id }))[0]?.id ?? null;

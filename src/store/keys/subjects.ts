@@ -117,8 +117,9 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         const problem = await problemOfLink(engine, before, change.sameAs);
         if (problem !== undefined) return problem;
-        const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
-        // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
+        // Whom the provider has let in before, it does not let in again, nor who had left before; and who is let in is not
+        // asked about at once.
+        const isSwitched = change.isActive === false || (change.isActive === true && !before.isActive);
         const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };
         const byHand = change.teamId !== undefined && { teamByProvider: false };
         const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };

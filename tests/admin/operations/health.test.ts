@@ -167,7 +167,9 @@ onEachEngine(({ engine }) => {
 
   test("while the database is away, a session that was seen in the last 12 hours reads, unless it was seen to end", async () => {
     const [ended, later, unseen] = [await admin.login(), await admin.login(), await admin.login()];
-    for (const seen of [owner, ended, later]) await send("/api/me", seen);
+    const person = await admin.signIn({ name: "Kim", role: "viewer" });
+    admin.time.now += 7 * 3_600_000;
+    for (const seen of [owner, ended, later, person]) await send("/api/me", seen);
     expect((await admin.send("POST", "/api/logout", { as: ended })).status).toBe(200);
     isAway = true;
     const statusOf = async (as: Visitor, path = "/api/states") => (await send(path, as)).status;
@@ -184,7 +186,11 @@ onEachEngine(({ engine }) => {
       const { status, json } = await admin.send(method, path, { as: owner, json: {} });
       expect([status, json.error]).toEqual([503, "The database is not available, try again later"]);
     }
-    admin.time.now += 12 * 3_600_000;
+    expect(await statusOf(person)).toBe(200);
+    admin.time.now += 6 * 3_600_000;
+    // One of who signed in at a provider ends 12 hours after it began.
+    expect([await statusOf(later), await statusOf(person)]).toEqual([200, 503]);
+    admin.time.now += 6 * 3_600_000;
     expect(await statusOf(later)).toBe(503);
     isAway = false;
     expect((await states()).unknown_since).toBeNull();

@@ -135,6 +135,13 @@ describe("sign-in by OpenID Connect", () => {
     expect((await find())[0]?.name).toBe("R.");
   });
 
+  test("keeps a name of which nothing breaks a line or turns it around", async () => {
+    one.provider.person = is({ groups: "ops", name: "Eve\u202e\n\0" }, "eve");
+    await one.signIn();
+    const user = (await one.users()).find(({ external }) => external === "eve");
+    expect(user?.name).toBe("Eve\\u202e\\u000a\\u0000");
+  });
+
   test("refuses who an operator has switched off", async () => {
     one.provider.person = is({ groups: "ops" }, "gone");
     await one.signIn();
@@ -343,6 +350,27 @@ describe("back-channel logout", () => {
     expect(await sendLogout("x".repeat(40_000))).toBe(413);
   });
 
+  test("asks the provider for its keys once for many tokens, which anyone may send", async () => {
+    await sendLogout(await logouts.provider.sign({}));
+    const asked = logouts.provider.requests.length;
+    for (const _ of [1, 2, 3]) expect(await sendLogout("eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.e30.AA")).toBe(400);
+    expect(logouts.provider.requests.length).toBe(asked);
+  });
+
+  test("keeps nobody from signing in, however many do not come to an end", async () => {
+    const sockets = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const port = Number(new URL(logouts.admin.origin).port);
+        const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data: () => {} } });
+        socket.write("POST /login/oidc/logout HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nl");
+        return socket;
+      }),
+    );
+    const begun = await Promise.race([logouts.ask("/login/oidc"), Bun.sleep(3000)]);
+    expect(begun?.headers.get("location")).toStartWith(logouts.provider.issuer);
+    for (const socket of sockets) socket.end();
+  });
+
   const logouts = shared(() => start());
   const sendLogout = async (token: string): Promise<number> =>
     (
@@ -396,9 +424,21 @@ describe.each(whyNoPostgres === undefined ? (["SQLite", "PostgreSQL"] as const) 
       one.admin.time.now = Date.now();
       expect((await one.signIn()).told.get("signed_in")).toBe("1");
       expect((await one.users())[0]?.isActive).toBe(true);
-      await one.admin.store.subjects.update("user", (await one.users())[0]?.id ?? 0, { isActive: false });
+      const switchOff = async () =>
+        one.admin.store.subjects.update("user", (await one.users())[0]?.id ?? 0, { isActive: false });
+      await switchOff();
       one.admin.time.now += hour;
       await one.admin.repeat();
+      one.admin.time.now = Date.now();
+      expect((await one.signIn()).told.get("problem")).toBe("inactive");
+      // Who had left already, too.
+      await one.admin.store.subjects.update("user", (await one.users())[0]?.id ?? 0, { isActive: true });
+      await one.signIn();
+      one.provider.disable("kim");
+      one.admin.time.now += hour;
+      await one.admin.repeat();
+      await switchOff();
+      one.provider.enable("kim");
       one.admin.time.now = Date.now();
       expect((await one.signIn()).told.get("problem")).toBe("inactive");
     });
@@ -419,6 +459,20 @@ describe.each(whyNoPostgres === undefined ? (["SQLite", "PostgreSQL"] as const) 
       one.provider.disable("kim");
       await one.admin.repeat();
       expect((await one.users())[0]?.isActive).toBe(false);
+    });
+
+    test("is not whose new refresh token comes with an ID token that has expired, or that nobody can check", async () => {
+      await using one = await start({}, { engine });
+      one.provider.person = is({ groups: "ops" });
+      await one.signIn();
+      const before = one.provider.requests.length;
+      one.provider.idTokenSeconds = 5;
+      for (const _ of [1, 2]) {
+        one.admin.time.now += hour;
+        await one.admin.repeat();
+      }
+      expect((await one.users())[0]?.isActive).toBe(true);
+      expect(one.provider.requests.slice(before)).not.toContain("/jwks");
     });
 
     test("is found though the provider has something else against another user, at every check", async () => {

@@ -20,6 +20,25 @@ onEachEngine(({ openTestEngine }) => {
     expect(await sessions.find("new", 0)).toBeDefined();
   });
 
+  test("none is of a user who is switched off or deleted, though it begins afterwards", async () => {
+    await using opened = await openTestEngine();
+    const { sessions, subjects } = opened.store;
+    const wasFound: boolean[] = [];
+    for (const end of [
+      async () => {},
+      (id: number) => subjects.update("user", id, { isActive: false }),
+      (id: number) => subjects.delete("user", id, false),
+    ]) {
+      const identity = { source: "https://id.example", external: crypto.randomUUID() };
+      const user = await subjects.create("user", { name: "Kim", ...identity, createdAt: 1 });
+      if (typeof user === "string") throw new Error(user);
+      await end(user.id);
+      await sessions.create(`of ${user.id}`, { ...session, userId: user.id, role: "member", providerSid: null });
+      wasFound.push((await sessions.find(`of ${user.id}`, 0)) !== undefined);
+    }
+    expect(wasFound).toEqual([true, false, false]);
+  });
+
   const tenAMinute = (scope: string) => [{ scope, attempts: 10 }];
 
   test("a login attempt counts for each of its scopes, and for none if one of them refuses it", async () => {
