@@ -246,7 +246,7 @@ async function stateOf(key: Key | string | undefined): Promise<Record<string, un
 
 const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0, estimatedTokens: 0 };
 
-type KeyRow = Omit<Key, "rules" | "tags"> & { rules: string | null; tags: string | null };
+type KeyRow = Engine["tables"]["keys"]["$inferSelect"];
 
 const keyOf = (row: KeyRow): Key => ({
   ...row,

@@ -17,7 +17,7 @@ import type { Engine, MaybePromise } from "../engine/engine.ts";
 import type { UsageStore } from "../usage/contract.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
-import { isMoveUnfinished } from "./move-marker.ts";
+import { requireMoveFinished } from "./move-marker.ts";
 import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
 import { createVerifiedKeys } from "./verified-keys.ts";
 import { StorageError } from "../storage-error.ts";
@@ -65,9 +65,7 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
   try {
     await pool.withTimeout(openingTimeoutMs, async () => {
       await migratePostgres(pool, migrations);
-      if (await isMoveUnfinished(pool)) {
-        throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
-      }
+      await requireMoveFinished(pool);
       await requireWritable(pool);
     });
   } finally {

@@ -36,14 +36,14 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
 
   /** @param tokens gets what each response adds */
   async function writePart(part: FlushedUsage, now: number, tokens: Map<ResponseUsage, Usage>): Promise<void> {
-    const { increments, responses, requests, settled } = part;
+    const { increments, responses } = part;
     const added = responses.length === 0 ? [] : await note(responses, now);
     const newTokens = responses.map((response, index) =>
       incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
     );
     // What adds nothing needs no row of its minute.
     const counted = newTokens.filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0);
-    await write({ increments: [...increments, ...counted], requests, responses, newTokens, settled });
+    await write({ ...part, increments: [...increments, ...counted], newTokens });
     for (const [index, response] of responses.entries()) tokens.set(response, added[index] ?? noUsage);
   }
 
