@@ -7,7 +7,7 @@ import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { maxReads } from "./groups.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { engines } from "../../domain/backends.ts";
-import { integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
+import { described, integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
 
 const clientRulesQuery = t.Object({
   hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
@@ -24,16 +24,12 @@ const clientRulesBody = t.Object({
       backend: nullable(t.String()),
       engines: t.Array(oneOf(engines)),
       rules: t.Array(oneOf(clientRules)),
-      request_count: t.Integer({ minimum: 0, description: "All requests of this client for this backend" }),
-      refused_count: t.Integer({ minimum: 0, description: "Those whose body the backend refused with 400" }),
-      read_anew_count: t.Integer({
-        minimum: 0,
-        description:
-          "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
-      }),
-      read_anew_tokens: nullable(
-        t.Integer({ minimum: 0, description: "Their input from no cache; null: the backend does not report caches" }),
+      request_count: described("All requests of this client for this backend"),
+      refused_count: described("Those whose body the backend refused with 400"),
+      read_anew_count: described(
+        "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
       ),
+      read_anew_tokens: nullable(described("Their input from no cache; null: the backend does not report caches")),
     }),
     { description: "What the rules of clients would have mended in requests that went without them" },
   ),

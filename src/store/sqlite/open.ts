@@ -117,7 +117,9 @@ function createSqliteStore(
   const reader = openReader(file);
   const watches = [watchFile(findProblem, fileTexts, log), watchFile(findLogProblem, logTexts, log)];
   // The look-ups of SQLite are synchronous.
-  const lookUp = orElse(direct.findActive, prepareFindActiveKey(reader, clock)) as (key: string) => FoundKey | undefined;
+  const lookUp = orElse(direct.findActive, prepareFindActiveKey(reader, clock)) as (
+    key: string,
+  ) => FoundKey | undefined;
   const version = openKeysVersion(file);
   const findActive = knowKeys(withStorageErrors(lookUp), version, clock);
   return {

@@ -8,13 +8,7 @@ import { type FlushedUsage, partsByKey, type RefusedUsage, refusedOf } from "./b
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
 import type { FlushId } from "./contract.ts";
-import {
-  chargeFields,
-  countedFields,
-  subjectsOf,
-  type UsageIncrement,
-  usageTotals,
-} from "../../domain/usage.ts";
+import { chargeFields, countedFields, subjectsOf, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
 
 /** @param idsOf the rows that an increment is added to */
 type AddSums = (increments: readonly UsageIncrement[], idsOf?: typeof subjectsOf) => Statement;
