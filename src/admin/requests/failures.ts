@@ -1,6 +1,7 @@
 import type { AdminDeps } from "../http/deps.ts";
 import type { OutcomeSum } from "../../domain/requests.ts";
 import type { OutcomePoint } from "../../store/traffic/contract.ts";
+import { mostFirst } from "../../store/traffic/outcome-reads.ts";
 import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { readsOf, trafficRange } from "./latency.ts";
 import type { FailuresBody, FailuresQuery } from "./traffic-contract.ts";
@@ -37,9 +38,6 @@ export const listFailures =
       })),
     };
   };
-
-const mostFirst = (outcomes: readonly OutcomeSum[]): OutcomeSum[] =>
-  outcomes.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt);
 
 function addFailure(sums: Map<string, OutcomeSum>, failure: OutcomeSum): void {
   const id = `${failure.keyId} ${failure.outcome} ${failure.code}`;

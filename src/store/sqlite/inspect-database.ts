@@ -26,7 +26,8 @@ export function inspectDatabase(file: string, thoroughness: Thoroughness): Datab
     if (applied.length === 0) throw foreignDatabase();
     const damage = findDamage(client, thoroughness);
     if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
-    return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: lastUsedAtIn(client) };
+    const used = client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get();
+    return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: used?.at ?? undefined };
   } finally {
     client.close();
   }
@@ -37,10 +38,6 @@ export function findDamage(client: Database, thoroughness: Thoroughness): string
   const pragma = thoroughness === "full" ? "integrity_check" : "quick_check";
   const [problem] = Object.values(client.query<Record<string, string>, []>(`PRAGMA ${pragma}(1)`).get() ?? {});
   return problem === "ok" ? undefined : problem;
-}
-
-function lastUsedAtIn(client: Database): number | undefined {
-  return client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get()?.at ?? undefined;
 }
 
 /**

@@ -105,5 +105,5 @@ function failuresOf(rows: readonly OutcomeRow[]): OutcomeSum[] {
     .flatMap((ofOutcome) => Array.from(ofOutcome.values()));
 }
 
-const mostFirst = (failures: readonly OutcomeSum[]): OutcomeSum[] =>
+export const mostFirst = (failures: readonly OutcomeSum[]): OutcomeSum[] =>
   failures.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt || a.keyId - b.keyId);
