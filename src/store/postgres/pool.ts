@@ -27,20 +27,10 @@ interface PoolOptions {
 /** The part of a client that Drizzle uses. Within a transaction, queries go over its connection. */
 export type QueryClient = Pick<SQL, "unsafe">;
 
-export interface PostgresPool {
-  client: QueryClient;
-  transaction<T>(work: () => Promise<T>): Promise<T>;
-  /**
-   * Rejects if the work takes longer. The connections are then replaced, unless the server may yet cancel what they do:
-   * those to a server that stopped responding would stay busy for minutes, even after it is back.
-   * @throws StorageError
-   */
-  withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
+export type PostgresPool = ReturnType<typeof createPostgresPool>;
 
 /** Connects on first use. @throws AddressError if the address is malformed */
-export function createPostgresPool(options: PoolOptions): PostgresPool {
+export function createPostgresPool(options: PoolOptions) {
   let connections = connect(options);
   let connectedAt = performance.now();
   const transactionConnection = new AsyncLocalStorage<SQL>();
@@ -57,18 +47,21 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
 
   return {
     client,
-    async transaction(work) {
+    async transaction<T>(work: () => Promise<T>): Promise<T> {
       for (let tries = 1; ; tries++) {
         try {
-          return (await connections.begin((connection) => transactionConnection.run(connection, work))) as Awaited<
-            ReturnType<typeof work>
-          >;
+          return (await connections.begin((connection) => transactionConnection.run(connection, work))) as T;
         } catch (error) {
           if (tries === maxTransactionTries || !repeatable.has(sqlStateOf(error))) throw error;
         }
       }
     },
-    async withTimeout(timeoutMs, work) {
+    /**
+     * Rejects if the work takes longer. The connections are then replaced, unless the server may yet cancel what they do:
+     * those to a server that stopped responding would stay busy for minutes, even after it is back.
+     * @throws StorageError
+     */
+    async withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
       const used = connections;
       const { promise: timedOut, reject } = Promise.withResolvers<never>();
       const timer = setTimeout(() => {
@@ -90,7 +83,7 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
         clearTimeout(timer);
       }
     },
-    close: () => connections.close({ timeout: 1 }),
+    close: (): Promise<void> => connections.close({ timeout: 1 }),
   };
 }
 
