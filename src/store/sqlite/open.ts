@@ -116,19 +116,24 @@ function createSqliteStore(
   // Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock.
   const reader = openReader(file);
   const watches = [watchFile(findProblem, fileTexts, log), watchFile(findLogProblem, logTexts, log)];
-  // The look-ups of SQLite are synchronous.
-  const lookUp = orElse(direct.findActive, prepareFindActiveKey(reader, clock)) as (
-    key: string,
-  ) => FoundKey | undefined;
+  const findByReader = prepareFindActiveKey(reader, clock);
+  const lookUp = (key: string): ReturnType<typeof findByReader> => {
+    try {
+      return direct.findActive(key);
+    } catch {
+      return findByReader(key);
+    }
+  };
   const version = openKeysVersion(file);
-  const findActive = knowKeys(withStorageErrors(lookUp), version, clock);
+  // The look-ups of SQLite are synchronous.
+  const find = withStorageErrors(lookUp) as (key: string) => FoundKey | undefined;
   return {
     ...remote,
     keys: {
       ...remote.keys,
       listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
-      findActive: coalescePerTick(findActive),
+      findActive: coalescePerTick(knowKeys(find, version, clock)),
     },
     subjects: { ...remote.subjects, see: knowUsers(remote.subjects.see, version?.read, clock) },
     usage: { ...remote.usage, add: direct.add, findOwners: prepareFindOwners(reader) },
@@ -181,16 +186,6 @@ async function* readReport(worker: StorageWorker, method: string, args: unknown[
     await worker.call("closeReport", id).catch(() => {});
   }
 }
-
-const orElse =
-  <Args extends unknown[], Result>(first: (...args: Args) => Result, second: (...args: Args) => Result) =>
-  (...args: Args): Result => {
-    try {
-      return first(...args);
-    } catch {
-      return second(...args);
-    }
-  };
 
 const withStorageErrors =
   <Args extends unknown[], Result>(find: (...args: Args) => Result) =>
