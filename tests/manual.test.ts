@@ -227,7 +227,7 @@ test("the manual has as many blocks as are tried", () => {
     ini: 6,
     nginx: 2,
     caddyfile: 2,
-    json: 6,
+    json: 7,
     text: generated,
   });
 });

@@ -230,7 +230,7 @@ function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly Share
       loggedAt = clock();
       if (logged.size === maxLoggedPairs) logged.clear();
       logged.set(hosts, listed);
-      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, listed });
+      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds: listed });
     }
   };
 }
