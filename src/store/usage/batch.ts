@@ -164,7 +164,7 @@ export interface Dropped {
  * Adds usage up by minute, key, team, user and model.
  * @param apart what else is not to be added to each other. @returns the sum that it is in now
  */
-export function addIncrement(sums: Map<string, UsageIncrement>, added: UsageIncrement, apart = ""): UsageIncrement {
+function addIncrement(sums: Map<string, UsageIncrement>, added: UsageIncrement, apart = ""): UsageIncrement {
   const { minute, keyId, teamId = 0, userId = 0, model = "" } = added;
   const id = `${minute}:${keyId}:${teamId}:${userId}:${apart}:${model}`;
   const sum = sums.get(id);
