@@ -18,19 +18,15 @@ type Thoroughness = "quick" | "full";
  * @throws StorageError if it is damaged, or if a newer version of this program wrote it, or another program
  */
 export function inspectDatabase(file: string, thoroughness: Thoroughness): DatabaseState {
-  const client = new Database(file, { readonly: true, strict: true });
-  try {
-    client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    const applied = listApplied(client);
-    const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
-    if (applied.length === 0) throw foreignDatabase();
-    const damage = findDamage(client, thoroughness);
-    if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
-    const used = client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get();
-    return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: used?.at ?? undefined };
-  } finally {
-    client.close();
-  }
+  using client = new Database(file, { readonly: true, strict: true });
+  client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  const applied = listApplied(client);
+  const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
+  if (applied.length === 0) throw foreignDatabase();
+  const damage = findDamage(client, thoroughness);
+  if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
+  const used = client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get();
+  return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: used?.at ?? undefined };
 }
 
 /** Blocks until the whole file is read. */
