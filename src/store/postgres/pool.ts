@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SQL } from "bun";
+import { within } from "../../time/wait.ts";
 import { AddressError, placeOf, StorageError, toStorageError, unreachable } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
@@ -63,15 +64,13 @@ export function createPostgresPool(options: PoolOptions) {
      */
     async withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
       const used = connections;
-      const { promise: timedOut, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => {
-        reject(new StorageError("PostgreSQL does not respond"));
-        // A statement that waits for a lock keeps its connection at the server until the server cancels it. Later ones may
-        // not leave more and more of them behind.
-        if (performance.now() - connectedAt >= options.statementTimeoutMs) replaceConnections(used);
-      }, timeoutMs);
       try {
-        return await Promise.race([work(), timedOut]);
+        return await within(timeoutMs, work(), () => {
+          // A statement that waits for a lock keeps its connection at the server until the server cancels it. Later ones may
+          // not leave more and more of them behind.
+          if (performance.now() - connectedAt >= options.statementTimeoutMs) replaceConnections(used);
+          return new StorageError("PostgreSQL does not respond");
+        });
       } catch (error) {
         // After a failover the old primary is a standby. New connections reach the new primary.
         if (sqlStateOf(error) === readOnlyTransaction) replaceConnections(used);
@@ -79,8 +78,6 @@ export function createPostgresPool(options: PoolOptions) {
         if (!failure.message.startsWith(unreachable)) throw failure;
         const where = `PostgreSQL at ${placeOf(options.url)}`;
         throw new StorageError(failure.message.replace("PostgreSQL", where), { cause: error });
-      } finally {
-        clearTimeout(timer);
       }
     },
     close: (): Promise<void> => connections.close({ timeout: 1 }),
