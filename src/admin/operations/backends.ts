@@ -24,7 +24,7 @@ import { type Static, Type as t } from "@sinclair/typebox";
 
 const milliseconds = t.Number({ minimum: 0 });
 const figure = (description: string) => nullable(t.Number({ minimum: 0, description }));
-const share = (description: string) => nullable(t.Number({ minimum: 0, maximum: 1, description }));
+const fraction = (description: string) => nullable(t.Number({ minimum: 0, maximum: 1, description }));
 
 const backendBody = t.Object({
   name: t.String(),
@@ -50,12 +50,12 @@ const backendBody = t.Object({
     "Until the first byte of streams of which a thousand tokens did not come from the cache",
   ),
   output_tokens_per_second: figure("Of one stream after its first byte, on average"),
-  cached_share: share("Of the input, what came from its cache"),
-  cached_share_day_before: share("The same a day before"),
-  expected_cached_share: share(
+  cached_share: fraction("Of the input, what came from its cache"),
+  cached_share_day_before: fraction("The same a day before"),
+  expected_cached_share: fraction(
     "Of the input, what was expected to come from its cache; null if that is nothing, as where there was no choice",
   ),
-  regret_share: share(
+  regret_share: fraction(
     "Of the input, what it read although another backend would have had less to do; null if nothing came from its cache, as it may not report that",
   ),
 });
@@ -116,7 +116,7 @@ export const listBackends =
           inFlight: 0,
           waiting: 0,
         };
-        return {
+        const body = {
           name,
           url: withoutSecrets(url),
           models: models.filter((model) => model.backends.includes(name)).map((model) => model.name),
@@ -130,8 +130,8 @@ export const listBackends =
           spill,
           cached_share_day_before: cachedShare(before.find(isIts)),
           prefill_tokens_per_second: prefillSpeed(requests.filter(isIts)),
-          ...figuresOf(minute - minutesPerHour, figures.filter(isIts)),
         };
+        return Object.assign(body, figuresOf(minute - minutesPerHour, figures.filter(isIts)));
       }),
     };
   };

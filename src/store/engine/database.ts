@@ -1,16 +1,20 @@
 import { sql } from "drizzle-orm";
 import type { BackupFacts, DatabaseStore } from "./contract.ts";
 import type { Engine } from "./engine.ts";
-import type { SettingsStore } from "../accounts/contract.ts";
 import { tableNames } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
 
 /** Takes a few milliseconds. */
 const maxCounted = 40_000;
 
+interface Settings {
+  find: (name: string) => Promise<string | undefined>;
+  set: (name: string, value: string) => Promise<void>;
+}
+
 const backupsSetting = "backups";
 
-export function createDatabaseStore({ describe, rows, migrations }: Engine, settings: SettingsStore): DatabaseStore {
+export function createDatabaseStore({ describe, rows, migrations }: Engine, settings: Settings): DatabaseStore {
   return {
     describe,
     tables: async () => tableNames,

@@ -41,6 +41,23 @@ export async function isThere(
   return (await found.where(and(eq(table.id, id), isOfKind, isActiveToo))).length > 0;
 }
 
+/** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
+async function problemOfLink(
+  engine: Engine,
+  { id, keyId }: SubjectRow,
+  as: number | null = null,
+): Promise<SubjectProblem | undefined> {
+  if (as === null) return undefined;
+  const { subjects, keys } = engine.tables;
+  const find = finder(engine);
+  const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
+  const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
+  if (other === undefined || other.sameAs !== null || as === id || isLinked) return "no user";
+  if (other.signedInAt === null || keyId === null) return undefined;
+  const [key] = await engine.db.select({ rules: keys.rules }).from(keys).where(eq(keys.id, keyId));
+  return parseRules(key?.rules ?? "{}").users_secrets === null ? "unsigned" : undefined;
+}
+
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
   const { db, lock, tables } = engine;
   const { subjects, keys, sessions } = tables;
@@ -77,17 +94,6 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     return (await find(eq(subjects.kind, kind), eq(subjects.name, name), ne(subjects.id, id))) !== undefined;
   }
 
-  /** Users are linked once, and not in a chain; one that a client names without a proof is no one who signed in. */
-  async function problemOfLink({ id, keyId }: SubjectRow, as: number | null = null): Promise<SubjectProblem | undefined> {
-    if (as === null) return undefined;
-    const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
-    const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
-    if (other === undefined || other.sameAs !== null || as === id || isLinked) return "no user";
-    if (other.signedInAt === null || keyId === null) return undefined;
-    const [key] = await db.select({ rules: keys.rules }).from(keys).where(eq(keys.id, keyId));
-    return parseRules(key?.rules ?? "{}").users_secrets === null ? "unsigned" : undefined;
-  }
-
   const readOf = (kind: Kind, id: number) => async () => stateOf((await list({ kind, id }))[0]);
 
   return {
@@ -109,7 +115,7 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (before === undefined) return undefined;
         if (await isTaken(kind, change.name, id)) return "collision";
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
-        const problem = await problemOfLink(before, change.sameAs);
+        const problem = await problemOfLink(engine, before, change.sameAs);
         if (problem !== undefined) return problem;
         const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
         // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
