@@ -10,7 +10,7 @@ import { defaultRetention, type Retention } from "./retention.ts";
 import type { StateRow } from "./backends/contract.ts";
 import type { Store } from "./store.ts";
 import type { DatabaseState } from "./engine/contract.ts";
-import { startWorker } from "./sqlite/worker-client.ts";
+import { withWorker } from "./sqlite/worker-client.ts";
 
 export interface StoreOptions {
   /** The folder of the SQLite database; created if it does not exist. Not used if there is a `databaseUrl`. */
@@ -62,10 +62,13 @@ export function startBackups(
  * @throws StorageError if no server could start with it
  */
 export async function inspectStore(options: StoreOptions): Promise<InspectedStore | undefined> {
-  const { dataDir, databaseUrl } = options;
+  const { dataDir, databaseUrl, clock } = options;
+  // The caller's thread goes on, as it takes minutes.
+  const inspectInWorker = (file: string): Promise<DatabaseState> =>
+    withWorker(clock, undefined, (call) => call("inspect", file, "quick") as Promise<DatabaseState>);
   const seen =
     databaseUrl === undefined
-      ? await inspectDataFolder(databaseFile(dataDir), (file) => inspectInWorker(file, options.clock))
+      ? await inspectDataFolder(databaseFile(dataDir), inspectInWorker)
       : await inspectPostgres(databaseUrl);
   if (seen?.pendingMigrations !== 0) return seen;
   const store = await openEngine(options);
@@ -74,15 +77,5 @@ export async function inspectStore(options: StoreOptions): Promise<InspectedStor
     return { ...seen, states: await store.states.list() };
   } finally {
     await store.close();
-  }
-}
-
-/** The caller's thread goes on, as it takes minutes. */
-async function inspectInWorker(file: string, clock: WallClock): Promise<DatabaseState> {
-  const worker = startWorker(clock);
-  try {
-    return (await worker.call("inspect", file, "quick")) as DatabaseState;
-  } finally {
-    worker.stop();
   }
 }

@@ -15,6 +15,18 @@ import type { AuditStore, SessionStore, SettingsStore, SignInStore, TokenStore }
 import type { TrafficStore } from "./traffic/contract.ts";
 import type { UsageStore, ReconciliationStore } from "./usage/contract.ts";
 
+const reports: ReadonlySet<string> = new Set([
+  "usage.daily",
+  "usage.history",
+  "usage.chart",
+  "usage.costs",
+  "gpu.powerHistory",
+  "gpu.history",
+]);
+
+/** Whether a method gives a report, which is read in slices on demand. */
+export const isReport = (method: string): boolean => reports.has(method);
+
 export interface Store {
   readonly keys: KeyStore;
   readonly subjects: SubjectStore;

@@ -4,7 +4,6 @@
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
 // memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
 
-import * as usage from "../usage/contract.ts";
 import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
@@ -14,7 +13,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, checkedBy, hasAtMost, text } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { streamJson } from "../http/json-stream.ts";
+import { streamHistory } from "../http/json-stream.ts";
 import { type HistoryQuery, historyQuery } from "../usage/contract.ts";
 import { apiBody, type OkBody, nullable, okBody, timestamp, responds, takesQuery, takesBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -76,7 +75,7 @@ const gpuSample = t.Object({
   other_host: nullable(t.String({ description: "Another host that sent this gpu_id within the last two minutes" })),
 });
 type GpuSampleBody = Static<typeof gpuSample>;
-export const powerHistory = t.Object({
+const powerHistory = t.Object({
   days: t.Integer(),
   bucket_minutes: t.Integer(),
   points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
@@ -84,7 +83,12 @@ export const powerHistory = t.Object({
 
 /** Measures one GPU; absent from the points of all GPUs. */
 const ofOneGpu = (type: typeof t.Number | typeof t.Integer = t.Integer) => t.Optional(nullable(type()));
-export const gpuHistory = t.Object({
+const measure = <Name extends string>(name: Name) =>
+  ({ [name]: ofOneGpu(t.Number), [`${name}_max`]: ofOneGpu(), [`${name}_last`]: ofOneGpu() }) as Record<
+    Name | `${Name}_max` | `${Name}_last`,
+    ReturnType<typeof ofOneGpu>
+  >;
+const gpuHistory = t.Object({
   days: t.Integer(),
   bucket_minutes: t.Integer(),
   points: t.Array(
@@ -97,15 +101,9 @@ export const gpuHistory = t.Object({
       energy_wh: nullable(t.Number({ description: "power_draw_w times measured_minutes" })),
       power_draw_w_max: ofOneGpu(t.Number),
       power_draw_w_last: ofOneGpu(t.Number),
-      temp_c: ofOneGpu(t.Number),
-      temp_c_max: ofOneGpu(),
-      temp_c_last: ofOneGpu(),
-      memory_used_mb: ofOneGpu(t.Number),
-      memory_used_mb_max: ofOneGpu(),
-      memory_used_mb_last: ofOneGpu(),
-      utilization_pct: ofOneGpu(t.Number),
-      utilization_pct_max: ofOneGpu(),
-      utilization_pct_last: ofOneGpu(),
+      ...measure("temp_c"),
+      ...measure("memory_used_mb"),
+      ...measure("utilization_pct"),
     }),
   ),
 });
@@ -124,7 +122,7 @@ export const addGpuSamplesContract = takesBody(
 export const gpuSamplesContract = responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
 export const powerHistoryContract = takesQuery(
   "The highest total power draw of all GPUs per time bucket",
-  usage.historyQuery,
+  historyQuery,
   powerHistory,
 );
 export const gpuHistoryContract = takesQuery(
@@ -156,18 +154,13 @@ export const listGpuSamples =
 
 export const listPowerHistory =
   ({ store, clock, log }: AdminDeps) =>
-  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
-    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
-    return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
-  };
+  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> =>
+    streamHistory(request, query, store.gpu.powerHistory(bucketRange(clock(), query)), log);
 
 export const listGpuHistory =
   ({ store, clock, log }: AdminDeps) =>
-  ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> => {
-    const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
-    const points = store.gpu.history(bucketRange(clock(), query), query.gpu_id);
-    return streamJson(request, [head, points, "]}"], log);
-  };
+  ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> =>
+    streamHistory(request, query, store.gpu.history(bucketRange(clock(), query), query.gpu_id), log);
 
 /** Open to everybody, so that a host can fetch it: it contains no secret. */
 export const getPushGpuScript = (): Response =>
@@ -242,9 +235,6 @@ function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly Share
   };
 }
 
-/** @returns to be disposed of when the POST has ended. @throws ApiError 429 */
-export type StartPost = (keyId: KeyId) => Disposable;
-
 /** Limits the POSTs of each key at this process. */
 export function createPostLimit(
   {
@@ -257,11 +247,12 @@ export function createPostLimit(
     unfinished: number;
   },
   clock: WallClock,
-): StartPost {
+) {
   /** An entry for each key that posted: administrators create them, so there are few. */
   const posts = new Map<KeyId, { startedAt: readonly number[]; open: number }>();
 
-  return (keyId) => {
+  /** @returns to be disposed of when the POST has ended. @throws ApiError 429 */
+  return (keyId: KeyId): Disposable => {
     const now = clock();
     const post = posts.getOrInsert(keyId, { startedAt: [], open: 0 });
     // Those in the future are from before the clock was set back.

@@ -39,3 +39,12 @@ export async function streamJson(
   }
   return new Response(streamOf(whole()), { headers });
 }
+
+/** The points of a history by buckets. */
+export const streamHistory = (
+  request: Pick<Request, "method">,
+  { days, bucket_minutes }: { days: number; bucket_minutes: number },
+  points: AsyncIterable<Uint8Array>,
+  log: Log,
+): Promise<Response> =>
+  streamJson(request, [`{"days":${days},"bucket_minutes":${bucket_minutes},"points":[`, points, "]}"], log);

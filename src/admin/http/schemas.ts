@@ -26,6 +26,7 @@ import { type SnakeCase, snakeCase, type UsageField, usageFields } from "../../d
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
 export const count = t.Integer({ minimum: 0 });
+export const described = (description: string): TInteger => t.Integer({ minimum: 0, description });
 
 type CounterName = SnakeCase<UsageField>;
 

@@ -1,7 +1,6 @@
 import type { AdminDeps } from "../http/deps.ts";
-import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
+import { noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
-import type { Backend } from "../../domain/models.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
@@ -9,11 +8,23 @@ import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser, csrfField } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { type OkBody, backendState, count, nullable, okBody, timestamp, responds, takesBody } from "../http/schemas.ts";
+import {
+  type OkBody,
+  backendState,
+  count,
+  described,
+  nullable,
+  okBody,
+  timestamp,
+  responds,
+  takesBody,
+} from "../http/schemas.ts";
 import type { JsonContext } from "../session/auth.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 
 const milliseconds = t.Number({ minimum: 0 });
+const figure = (description: string) => nullable(t.Number({ minimum: 0, description }));
+const fraction = (description: string) => nullable(t.Number({ minimum: 0, maximum: 1, description }));
 
 const backendBody = t.Object({
   name: t.String(),
@@ -27,49 +38,27 @@ const backendBody = t.Object({
   }),
   taken_out_by: nullable(t.String({ description: "Who took it out; null: nobody" })),
   in_flight: count,
-  waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
+  waiting: described("Requests that wait for a place and may use it"),
   max_concurrency: nullable(count),
   spill: t.Boolean({ description: "It is used only while the others of a model are full or out" }),
-  requests_1h: t.Integer({
-    minimum: 0,
-    description: "Requests of the last 60 minutes that ended, as the other figures",
-  }),
-  errors_1h: t.Integer({
-    minimum: 0,
-    description: "Those that failed because of it, or with a status of 500 or above",
-  }),
+  requests_1h: described("Requests of the last 60 minutes that ended, as the other figures"),
+  errors_1h: described("Those that failed because of it, or with a status of 500 or above"),
   first_byte_p50_ms: nullable(milliseconds),
   first_byte_p95_ms: nullable(milliseconds),
   first_byte_points_ms: t.Array(nullable(milliseconds), { description: "Its medians by three minutes" }),
-  prefill_tokens_per_second: nullable(
-    t.Number({
-      minimum: 0,
-      description: "Until the first byte of streams of which a thousand tokens did not come from the cache",
-    }),
+  prefill_tokens_per_second: figure(
+    "Until the first byte of streams of which a thousand tokens did not come from the cache",
   ),
-  output_tokens_per_second: nullable(
-    t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
+  output_tokens_per_second: figure("Of one stream after its first byte, on average"),
+  cached_share: fraction("Of the input, what came from its cache"),
+  cached_share_day_before: fraction("The same a day before"),
+  expected_cached_share: fraction(
+    "Of the input, what was expected to come from its cache; null if that is nothing, as where there was no choice",
   ),
-  cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
-  cached_share_day_before: nullable(t.Number({ minimum: 0, maximum: 1, description: "The same a day before" })),
-  expected_cached_share: nullable(
-    t.Number({
-      minimum: 0,
-      maximum: 1,
-      description:
-        "Of the input, what was expected to come from its cache; null if that is nothing, as where there was no choice",
-    }),
-  ),
-  regret_share: nullable(
-    t.Number({
-      minimum: 0,
-      maximum: 1,
-      description:
-        "Of the input, what it read although another backend would have had less to do; null if nothing came from its cache, as it may not report that",
-    }),
+  regret_share: fraction(
+    "Of the input, what it read although another backend would have had less to do; null if nothing came from its cache, as it may not report that",
   ),
 });
-type BackendBody = Static<typeof backendBody>;
 
 const backendsBody = t.Object({
   file_hash: nullable(
@@ -116,51 +105,36 @@ export const listBackends =
     return {
       file_hash: file?.hash ?? null,
       instances: instances.map(({ name, fileHash }) => ({ name, file_hash: fileHash })),
-      backends: backends.map((backend) =>
-        Object.assign(
-          describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
-          { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
-          { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
-          drainOf(draining.find((one) => one.backend === backend.name)),
-          {
-            cached_share_day_before: cachedShare(before.find((one) => one.backend === backend.name)),
-            prefill_tokens_per_second: prefillSpeed(requests.filter((one) => one.backend === backend.name)),
-          },
-          figuresOf(
-            minute - minutesPerHour,
-            figures.filter((one) => one.backend === backend.name),
-          ),
-        ),
-      ),
+      backends: backends.map(({ name, url, maxConcurrency = null, spill }) => {
+        const isIts = ({ backend }: { backend: string | null }): boolean => backend === name;
+        // A process that started later does not know from its own states since when it drains.
+        const drain = draining.find(isIts);
+        // A changed file may just have added it.
+        const status = statuses.find((one) => one.name === name) ?? {
+          state: "in",
+          since: now,
+          inFlight: 0,
+          waiting: 0,
+        };
+        const body = {
+          name,
+          url: withoutSecrets(url),
+          models: models.filter((model) => model.backends.includes(name)).map((model) => model.name),
+          state: status.state,
+          since: timestampOf(drain?.since ?? status.since),
+          failing_since: failingSince === undefined ? null : timestampOf(failingSince),
+          taken_out_by: drain?.username ?? null,
+          in_flight: status.inFlight,
+          waiting: status.waiting,
+          max_concurrency: maxConcurrency,
+          spill,
+          cached_share_day_before: cachedShare(before.find(isIts)),
+          prefill_tokens_per_second: prefillSpeed(requests.filter(isIts)),
+        };
+        return Object.assign(body, figuresOf(minute - minutesPerHour, figures.filter(isIts)));
+      }),
     };
   };
-
-/** The status of a backend that a changed file has just added. */
-const unseen = (name: string, since: number): BackendStatus => ({ name, state: "in", since, inFlight: 0, waiting: 0 });
-
-type Described = "name" | "url" | "state" | "since" | "in_flight" | "waiting" | "max_concurrency" | "spill";
-
-const describe = (
-  { name, url, maxConcurrency, spill }: Backend,
-  { state, since, inFlight, waiting }: BackendStatus,
-): Pick<BackendBody, Described> => ({
-  name,
-  url: withoutSecrets(url),
-  state,
-  since: timestampOf(since),
-  in_flight: inFlight,
-  waiting,
-  max_concurrency: maxConcurrency ?? null,
-  spill,
-});
-
-type Draining = Awaited<ReturnType<AdminDeps["store"]["backends"]["listDraining"]>>[number];
-
-/** A process that started later does not know it from its own states. */
-const drainOf = (draining: Draining | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
-  draining === undefined
-    ? { taken_out_by: null }
-    : { taken_out_by: draining.username, since: timestampOf(draining.since) };
 
 /** Neither a password nor a query, whatever was accepted. */
 function withoutSecrets(given: string): string {

@@ -129,13 +129,7 @@ export const silenceState = takesBody(
   { 200: okBody },
   404,
 );
-export const sendTestNotice = responds(
-  "Send a notice to NOTICE_URL now; 502 says what is wrong",
-  okBody,
-
-  409,
-  502,
-);
+export const sendTestNotice = responds("Send a notice to NOTICE_URL now; 502 says what is wrong", okBody, 409, 502);
 
 export const getOpenApi = responds("This document", t.Record(t.String(), t.Unknown()));
 export const getSettings = responds("Settings, versions, the database and how long data is kept", settingsBody);

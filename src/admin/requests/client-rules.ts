@@ -7,7 +7,7 @@ import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { maxReads } from "./groups.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { engines } from "../../domain/backends.ts";
-import { integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
+import { described, integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
 
 const clientRulesQuery = t.Object({
   hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
@@ -24,16 +24,12 @@ const clientRulesBody = t.Object({
       backend: nullable(t.String()),
       engines: t.Array(oneOf(engines)),
       rules: t.Array(oneOf(clientRules)),
-      request_count: t.Integer({ minimum: 0, description: "All requests of this client for this backend" }),
-      refused_count: t.Integer({ minimum: 0, description: "Those whose body the backend refused with 400" }),
-      read_anew_count: t.Integer({
-        minimum: 0,
-        description:
-          "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
-      }),
-      read_anew_tokens: nullable(
-        t.Integer({ minimum: 0, description: "Their input from no cache; null: the backend does not report caches" }),
+      request_count: described("All requests of this client for this backend"),
+      refused_count: described("Those whose body the backend refused with 400"),
+      read_anew_count: described(
+        "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
       ),
+      read_anew_tokens: nullable(described("Their input from no cache; null: the backend does not report caches")),
     }),
     { description: "What the rules of clients would have mended in requests that went without them" },
   ),
@@ -77,18 +73,15 @@ export const listClientRules =
     };
   };
 
-interface Group {
-  row: ClientRulesBody["rows"][number];
-  rules: Set<ClientRule>;
-}
+type Row = ClientRulesBody["rows"][number];
 
 function rowsOf(
   sums: readonly Sums[],
   catalog: Catalog,
   findNeeds: Awaited<ReturnType<AdminDeps["learnClientNeeds"]>>,
-): ClientRulesBody["rows"] {
+): Row[] {
   const reporters = new Set(sums.flatMap(({ backend, fromCacheTokens }) => (fromCacheTokens > 0 ? [backend] : [])));
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, { row: Row; rules: Set<ClientRule> }>();
   for (const one of sums) {
     const { client, backend, requestCount } = one;
     // Requests without tokens were lists of models, or refused by us.
@@ -97,7 +90,10 @@ function rowsOf(
     if (missing.length === 0) continue;
     const isReporter = reporters.has(backend);
     const name = JSON.stringify([client, backend]);
-    const group = groups.getOrInsertComputed(name, () => newGroup(client, backend, isReporter));
+    const group = groups.getOrInsertComputed(name, () => ({
+      row: { client, backend, ...noFigures, read_anew_tokens: isReporter ? 0 : null },
+      rules: new Set(),
+    }));
     group.row.request_count += requestCount;
     const mending = missing.filter((rule) => wouldMend(rule, one, isReporter));
     if (mending.length === 0) continue;
@@ -116,19 +112,7 @@ function rowsOf(
     .toSorted((a, b) => weightOf(b) - weightOf(a));
 }
 
-const newGroup = (client: string, backend: string | null, isReporter: boolean): Group => ({
-  row: {
-    client,
-    backend,
-    engines: [],
-    rules: [],
-    request_count: 0,
-    refused_count: 0,
-    read_anew_count: 0,
-    read_anew_tokens: isReporter ? 0 : null,
-  },
-  rules: new Set(),
-});
+const noFigures = { engines: [], rules: [], request_count: 0, refused_count: 0, read_anew_count: 0 };
 
 /** Those that are due, and neither acted nor are set for the model by now. */
 function findMissing(
@@ -148,5 +132,4 @@ function wouldMend(rule: ClientRule, { isRefused, isReadAnew, cacheLoss }: Sums,
   return (isReadAnew || !isReporter) && (losses as readonly (string | null)[]).includes(cacheLoss);
 }
 
-const weightOf = ({ refused_count: refused, read_anew_tokens: tokens }: ClientRulesBody["rows"][number]): number =>
-  (tokens ?? 0) + refused;
+const weightOf = ({ refused_count: refused, read_anew_tokens: tokens }: Row): number => (tokens ?? 0) + refused;

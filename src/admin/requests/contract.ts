@@ -11,6 +11,7 @@ import {
 import {
   backendState,
   count,
+  described,
   nextCursor,
   nullable,
   oneOf,
@@ -36,12 +37,7 @@ export const change = oneOf(requestChanges);
 /** A parameter of text. Its length bounds what a filter costs. */
 const textParameter = (name: string, description = "Exact"): TOptional<TString> =>
   t.Optional(
-    t.String({
-      minLength: 1,
-      maxLength: 512,
-      error: `${name} must have from 1 to 512 characters`,
-      description,
-    }),
+    t.String({ minLength: 1, maxLength: 512, error: `${name} must have from 1 to 512 characters`, description }),
   );
 
 export const timeMessage = (name: string): string => `${name} must be a time such as 2026-05-01T12:00:00Z`;
@@ -53,6 +49,9 @@ const timeParameter = (name: string): TOptional<TString> =>
 
 const optionalInteger = (name: string, maximum: number, minimum = 0): TOptional<TInteger> =>
   t.Optional(t.Integer({ minimum, maximum, error: `${name} must be an integer from ${minimum} to ${maximum}` }));
+
+const trueParameter = (name: string, description: string) =>
+  t.Optional(t.Literal("true", { description, error: `${name} must be true, or left out` }));
 
 const maxInteger = Number.MAX_SAFE_INTEGER;
 
@@ -67,18 +66,10 @@ export const logFilterParameters = {
     t.String({ pattern: "^[1-5](xx|\\d\\d)$", error: "status must be a status such as 404, or a class such as 5xx" }),
   ),
   outcome: t.Optional(oneOf(outcomes, { error: `outcome must be one of ${outcomes.join(", ")}` })),
-  failed: t.Optional(
-    t.Literal("true", {
-      description: "Only failures; a client that left is none",
-      error: "failed must be true, or left out",
-    }),
-  ),
-  without_usage: t.Optional(
-    t.Literal("true", {
-      description:
-        "Only whole 2xx responses to a POST that were counted without tokens, although their path reports them",
-      error: "without_usage must be true, or left out",
-    }),
+  failed: trueParameter("failed", "Only failures; a client that left is none"),
+  without_usage: trueParameter(
+    "without_usage",
+    "Only whole 2xx responses to a POST that were counted without tokens, although their path reports them",
   ),
   path: textParameter("path"),
   client: textParameter("client", "A program, of any version, or one with its version: `claude-cli/2.1.330`"),
@@ -164,11 +155,9 @@ const requestsBody = t.Object({
   next_cursor: nextCursor,
   scanned_to: nullable(timestamp),
   more: t.Boolean({ description: "Whether there may be more than these; `next_cursor` leads to it" }),
-  last_id: t.Integer({
-    minimum: 0,
-    description:
-      "The highest id of the log, whether it matches or not. `after` lists those above an id: ask for it with the `last_id` of 3 s ago, since a row may be seen after one with a higher id, and replace rows by `id`",
-  }),
+  last_id: described(
+    "The highest id of the log, whether it matches or not. `after` lists those above an id: ask for it with the `last_id` of 3 s ago, since a row may be seen after one with a higher id, and replace rows by `id`",
+  ),
   log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
 });
 export type RequestsBody = Static<typeof requestsBody>;
@@ -200,10 +189,7 @@ const explainBody = t.Object({
   }),
   goes_to: nullable(
     t.Object(
-      {
-        backend: t.String(),
-        reason: oneOf(choiceReasons),
-      },
+      { backend: t.String(), reason: oneOf(choiceReasons) },
       { description: "Where it would go now, and why; null: it would wait, or is refused" },
     ),
   ),
@@ -222,7 +208,6 @@ export const listInFlight = responds(
 export const endInFlight = responds(
   "End a running request as a broken response; it counts with the usage read so far",
   okBody,
-
   404,
 );
 export const explainRequest = takesBody(

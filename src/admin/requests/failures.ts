@@ -1,5 +1,7 @@
 import type { AdminDeps } from "../http/deps.ts";
-import type { OutcomePoint, StoredOutcome } from "../../store/traffic/contract.ts";
+import type { OutcomeSum } from "../../domain/requests.ts";
+import type { OutcomePoint } from "../../store/traffic/contract.ts";
+import { mostFirst } from "../../store/traffic/outcome-reads.ts";
 import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { readsOf, trafficRange } from "./latency.ts";
 import type { FailuresBody, FailuresQuery } from "./traffic-contract.ts";
@@ -14,7 +16,7 @@ export const listFailures =
     const { hours, key_id } = query;
     const window = trafficRange(clock(), hours, query.bucket_minutes);
     const points: OutcomePoint[] = [];
-    const sums = new Map<string, StoredOutcome>();
+    const sums = new Map<string, OutcomeSum>();
     for (const range of readsOf(window)) {
       const found = await store.traffic.outcomes(range, maxFailuresPerRead, key_id);
       points.push(...found.points);
@@ -37,10 +39,7 @@ export const listFailures =
     };
   };
 
-const mostFirst = (outcomes: readonly StoredOutcome[]): StoredOutcome[] =>
-  outcomes.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt);
-
-function addFailure(sums: Map<string, StoredOutcome>, failure: StoredOutcome): void {
+function addFailure(sums: Map<string, OutcomeSum>, failure: OutcomeSum): void {
   const id = `${failure.keyId} ${failure.outcome} ${failure.code}`;
   const sum = sums.get(id);
   if (sum === undefined) sums.set(id, failure);

@@ -48,13 +48,11 @@ export type GroupsQuery = Static<typeof groupsQuery>;
 
 const groupsBody = t.Object({
   by: t.Unsafe<Grouping>(t.String()),
-  counted_from: nullable(
-    t.String({
-      format: timestamp.format ?? "",
-      description: "Requests before this were too many to add up; null: all that match were",
-    }),
-  ),
-  kept_from: t.String({ format: timestamp.format ?? "", description: "Since when the log is kept at most" }),
+  counted_from: nullable({
+    ...timestamp,
+    description: "Requests before this were too many to add up; null: all that match were",
+  }),
+  kept_from: { ...timestamp, description: "Since when the log is kept at most" },
   currency: nullable(t.String()),
   total: t.Object(sumsMembers),
   classes: t.Array(t.Object({ class: nullable(t.String()), prompt_tokens: count }), {

@@ -2,6 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import {
   choice,
   count,
+  described,
   integerParameter,
   responds,
   takesQuery,
@@ -96,10 +97,7 @@ const usageChart = t.Object({
     format: "date-time",
     description: "The start of the first bucket in the series: from, or since if have names the keys of the series",
   }),
-  key_count: t.Integer({
-    minimum: 0,
-    description: "Keys, or what `by` names, with usage, also those that are not listed",
-  }),
+  key_count: described("Keys, or what `by` names, with usage, also those that are not listed"),
   ...usageSum,
   keys: t.Object(
     { id: t.Array(groupId), name: t.Array(t.String()), ...usageColumns },

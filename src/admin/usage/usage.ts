@@ -8,7 +8,7 @@
 
 import type { AdminDeps } from "../http/deps.ts";
 import { dayBefore, dayOf } from "../../time/seoul.ts";
-import { streamJson } from "../http/json-stream.ts";
+import { streamHistory, streamJson } from "../http/json-stream.ts";
 import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./contract.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import { countersBody } from "./report.ts";
@@ -40,8 +40,8 @@ export const listUsageHistory =
     const { since, bucketMinutes: requested } = bucketRange(now, query);
     const width = { from: since, bucketMinutes: requested };
     const bucketMinutes = await existingBucketMinutes(width, now, { store, retention });
-    const head = `{"days":${query.days},"bucket_minutes":${bucketMinutes},"points":[`;
-    return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
+    const points = store.usage.history({ since, bucketMinutes });
+    return streamHistory(request, { days: query.days, bucket_minutes: bucketMinutes }, points, log);
   };
 
 export const usageTotalBody = (sum: UsageSum): UsageTotal => ({

@@ -4,20 +4,13 @@
 // its GPU. An hour is summed up once it is over. The history outlives the samples, and its reports are read in slices.
 // Two hosts that send one GPU are told of, and not refused.
 
+import type { Engine } from "../engine/engine.ts";
 import type { BucketRange } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
 
-interface GpuSample extends GpuReading {
-  /** Unique. */
-  id: number;
-  /** Epoch milliseconds. */
-  recordedAt: number;
-  /** The sender's name; null if it sent none. */
-  host: string | null;
-  /** Another host that has sent this GPU within the last two minutes. */
-  otherHost: string | null;
-}
+/** `otherHost` is one that has sent this GPU within the last two minutes. */
+type GpuSample = Omit<Engine["tables"]["gpuLatest"]["$inferSelect"], "hostChangedAt"> & { recordedAt: number };
 
 /** One post of a GPU host: the readings of its GPUs at one moment. */
 export interface GpuPush {

@@ -6,66 +6,26 @@
 // a limit: that is `store/limits`.
 
 import type { Change } from "../../domain/changes.ts";
-import type { MaybePromise } from "../engine/engine.ts";
+import type { Engine, MaybePromise } from "../engine/engine.ts";
 import type { FoundUser, KeyId, KeyLimits, KeyRules, SeenUser, Subject, TeamId, UserId } from "../../domain/keys.ts";
 
-/** An API key. Times are epoch milliseconds. */
-export interface Key {
-  id: KeyId;
-  /** What clients send, stored as it is. */
-  key: string;
-  name: string;
-  isActive: boolean;
-  createdAt: number;
-  /** Moves at most once a minute; null before the first use. */
-  lastUsedAt: number | null;
-  requestCount: number;
-  inputTokens: number;
-  outputTokens: number;
-  /** Charged to its limits of tokens where the backend reported none. */
-  estimatedTokens: number;
-  /** From then on the key is like an inactive one; null: never. */
-  expiresAt: number | null;
+type KeyRow = Engine["tables"]["keys"]["$inferSelect"];
+type SubjectRow = Engine["tables"]["subjects"]["$inferSelect"];
+
+/** An API key. */
+export interface Key extends Omit<KeyRow, "rules" | "tags"> {
   rules: KeyRules;
-  owner: string | null;
-  note: string | null;
   tags: readonly string[];
-  teamId: TeamId | null;
-  /** Whose own it is: it counts for that user, whatever it is sent with. */
-  userId: UserId | null;
 }
 
 /** A team of keys, or a user behind some, whose limits hold beside those of the key. */
-export interface TeamOrUser {
-  id: TeamId;
-  kind: "team" | "user";
-  name: string;
-  note: string | null;
+export interface TeamOrUser extends Omit<SubjectRow, "rules" | "tags" | "refreshToken" | "isKept"> {
   tags: readonly string[];
   limits: KeyLimits;
-  /** When a user was first seen. */
-  createdAt: number;
   /** How many keys a team has. */
   keyCount: number;
-  /** Who says who the user is, `key:7` or a name that several keys give; null for a team, like what follows. */
-  source: string | null;
-  /** The user's id there; empty: all that are too many for the key. */
-  external: string | null;
-  /** With which it was first seen. */
-  keyId: KeyId | null;
-  teamId: TeamId | null;
-  /** Whose counts and limits hold for it. */
-  sameAs: UserId | null;
-  isActive: boolean;
-  /** Moves at most once a minute; null before the first time. */
-  lastSeenAt: number | null;
-  /** Each sign-in sets the team; an operator who sets it ends that. */
-  teamByProvider: boolean;
-  /** At a provider of OpenID Connect, the last time. */
-  signedInAt: number | null;
   /** The provider is asked whether it still knows the user, and was so then, or at the last sign-in. */
   isAskedAbout: boolean;
-  refreshCheckedAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */

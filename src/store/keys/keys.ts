@@ -52,7 +52,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
 
   function findFormer(key: string): MaybePromise<FoundKey | undefined> {
     const row = find(byFormerSecret, { key, now: clock() });
-    return row instanceof Promise ? row.then((one) => formerKey(one, limitsOf)) : formerKey(row, limitsOf);
+    return row instanceof Promise ? row.then((one) => foundKey(one, limitsOf)) : foundKey(row, limitsOf);
   }
 
   return (key) => {
@@ -63,6 +63,8 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
 }
 
 interface FoundRow extends Pick<FoundKey, "id" | "expiresAt"> {
+  /** Of the former secret that found it. */
+  validUntil?: number;
   rules: string | null;
   userId: UserId | null;
   /** Null, like the two others, if the key has no team. */
@@ -84,7 +86,8 @@ function createTeamLimits(): typeof parseRules {
 
 function foundKey(row: FoundRow | undefined, limitsOf: typeof parseRules): FoundKey | undefined {
   if (row === undefined) return undefined;
-  const { id, expiresAt, userId, teamId, teamName } = row;
+  const { id, userId, teamId, teamName, validUntil } = row;
+  const expiresAt = validUntil === undefined ? row.expiresAt : Math.min(validUntil, row.expiresAt ?? validUntil);
   const own = row.rules === null ? null : parseRules(row.rules);
   const rules = own ?? noRules;
   const ofUser = userId !== null && { userId };
@@ -102,15 +105,6 @@ function foundKey(row: FoundRow | undefined, limitsOf: typeof parseRules): Found
     rules: { ...rules, ...tightestLimits(subjects) },
     subjects: subjects.filter((one) => hasLimit(one.limits)),
   };
-}
-
-function formerKey(
-  row: (FoundRow & { validUntil: number }) | undefined,
-  limitsOf: typeof parseRules,
-): FoundKey | undefined {
-  if (row === undefined) return undefined;
-  const { validUntil, expiresAt } = row;
-  return foundKey({ ...row, expiresAt: Math.min(validUntil, expiresAt ?? validUntil) }, limitsOf);
 }
 
 export function createKeyStore(engine: Engine, clock: WallClock, record: RecordChange): KeyStore {
@@ -252,7 +246,7 @@ async function stateOf(key: Key | string | undefined): Promise<Record<string, un
 
 const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0, estimatedTokens: 0 };
 
-type KeyRow = Omit<Key, "rules" | "tags"> & { rules: string | null; tags: string | null };
+type KeyRow = Engine["tables"]["keys"]["$inferSelect"];
 
 const keyOf = (row: KeyRow): Key => ({
   ...row,

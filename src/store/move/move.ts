@@ -54,7 +54,7 @@ export async function moveToPostgres(move: Move): Promise<number> {
 }
 
 async function moveLocked(move: Move, source: Database, pool: PostgresPool): Promise<number> {
-  const { file, clock, onProgress, signal } = move;
+  const { file, clock } = move;
   await migratePostgres(pool, readMigrations("postgres-migrations"));
   // Only a move that was killed before it released this target may be repeated.
   if (!(await isMoveCopied(pool))) requireNotMoved(file);
@@ -62,7 +62,13 @@ async function moveLocked(move: Move, source: Database, pool: PostgresPool): Pro
   await prepareSource(source, file, clock);
   const tables = await listTables(source, pool.client);
   await markTarget(pool, tables);
-  const rows = await copyAll({ source, pool, tables, onProgress, signal });
+  let rows = 0;
+  for (const table of tables) if (!table.isDerived) rows += await copyTable(table, source, pool, move);
+  for (const table of tables) {
+    const difference = await findDifference(table, source, pool.client);
+    if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
+  }
+  await complete(source, pool);
   markMoved(file, clock());
   await pool.client.unsafe("delete from settings where name = $1", [moveMarker]);
   return rows;
@@ -91,27 +97,11 @@ async function markTarget(pool: PostgresPool, tables: readonly MovedTable[]): Pr
   });
 }
 
-interface Copy extends Pick<Move, "onProgress" | "signal"> {
-  source: Database;
-  pool: PostgresPool;
-  tables: readonly MovedTable[];
-}
-
-async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Promise<number> {
-  let rows = 0;
-  for (const table of tables)
-    if (!table.isDerived) rows += await copyTable(table, { source, pool, onProgress, signal });
-  for (const table of tables) {
-    const difference = await findDifference(table, source, pool.client);
-    if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);
-  }
-  await complete(source, pool);
-  return rows;
-}
-
 async function copyTable(
   { name }: MovedTable,
-  { source, pool, onProgress, signal }: Omit<Copy, "tables">,
+  source: Database,
+  pool: PostgresPool,
+  { onProgress, signal }: Move,
 ): Promise<number> {
   const total = source.query<{ total: number }, []>(`select count(*) as total from ${name}`).get()?.total ?? 0;
   const insert = `insert into ${name} select * from json_populate_recordset(null::${name}, cast(cast($1 as text) as json))`;

@@ -1,7 +1,7 @@
 import { foreignDatabase, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { listApplied, requireVersion } from "./migrate.ts";
-import { isMoveUnfinished } from "./move-marker.ts";
+import { requireMoveFinished } from "./move-marker.ts";
 import { createPostgresPool, type PostgresPool } from "./pool.ts";
 import { StorageError } from "../storage-error.ts";
 import type { DatabaseState } from "../engine/contract.ts";
@@ -42,9 +42,7 @@ async function inspect(pool: PostgresPool): Promise<DatabaseState | undefined> {
   const pendingMigrations = listPending(applied, readMigrations("postgres-migrations")).length;
   if (applied.length === 0 && state.has_keys) throw foreignDatabase();
   if (applied.length === 0) return undefined;
-  if (await isMoveUnfinished(pool)) {
-    throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
-  }
+  await requireMoveFinished(pool);
   const [latest] = (await client.unsafe("select max(last_used_at) as at from keys")) as { at: string | null }[];
   return {
     bytes: Number(state.bytes),

@@ -12,16 +12,15 @@ import { knowUsers } from "../keys/known-users.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
-import type { Store } from "../store.ts";
+import { isReport, type Store } from "../store.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 import type { UsageStore } from "../usage/contract.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
-import { isMoveUnfinished } from "./move-marker.ts";
+import { requireMoveFinished } from "./move-marker.ts";
 import { createPostgresPool, isConnectionLost, type PostgresPool } from "./pool.ts";
 import { createVerifiedKeys } from "./verified-keys.ts";
 import { StorageError } from "../storage-error.ts";
-import type { StoreSize } from "../engine/contract.ts";
 
 /** Another instance may be applying migrations. */
 const openingTimeoutMs = 60_000;
@@ -66,9 +65,7 @@ async function prepareDatabase(url: string, migrations: readonly Migration[]): P
   try {
     await pool.withTimeout(openingTimeoutMs, async () => {
       await migratePostgres(pool, migrations);
-      if (await isMoveUnfinished(pool)) {
-        throw new StorageError("a move into this database was not finished; run `tollgate move-to` again");
-      }
+      await requireMoveFinished(pool);
       await requireWritable(pool);
     });
   } finally {
@@ -94,10 +91,9 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const lookUp = <T>(work: () => MaybePromise<T>, timeoutMs = callTimeoutMs): Promise<T> =>
     lookups.withTimeout(timeoutMs, () => retryIfConnectionLost(async () => work()));
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const { listLoads, listNear, listNotified, listDays } = store.limits;
   const { maintain, checkWritable: _, ...nouns } = store;
   const all = Object.fromEntries(
-    Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun)]),
+    Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun, name)]),
   ) as typeof nouns;
   // What this process changes holds for its next request.
   let version = 0;
@@ -106,7 +102,10 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     delete: (...args) => all.subjects.delete(...args).finally(() => (version += 1)),
   };
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
-  const admissionStore = createSqlStore(createPostgresEngine(admissions, !areLimitsByClock), clock);
+  const { take, beat, listInstances, remove } = createSqlStore(
+    createPostgresEngine(admissions, !areLimitsByClock),
+    clock,
+  ).limits;
 
   return {
     ...all,
@@ -124,25 +123,13 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     },
     subjects: { ...all.subjects, see: knowUsers(all.subjects.see, () => version, clock), ...raising },
     usage: {
-      ...withTimeouts(others, store.usage),
+      ...all.usage,
       add: flushes.add,
       findOwners: (ids) => lookUp(() => found.usage.findOwners(ids)),
-      daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
-      history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
-      chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
-      costs: (range) => slicesWithTimeout(limited, store.usage.costs(range)),
     },
-    limits: {
-      ...withTimeouts(admissions, admissionStore.limits),
-      ...withTimeouts(limited, { listLoads, listNear, listNotified, listDays }),
-    },
-    gpu: {
-      ...all.gpu,
-      powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
-      history: (range, gpuId) => slicesWithTimeout(limited, store.gpu.history(range, gpuId)),
-    },
+    limits: { ...all.limits, ...withTimeouts(admissions, { take, beat, listInstances, remove }) },
     sessions: { ...all.sessions, find: (idHash, now) => lookUp(() => found.sessions.find(idHash, now)) },
-    size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
+    size: () => others.withTimeout(callTimeoutMs, async () => ({ bytes: (await store.database.describe()).sizeBytes })),
     maintain: () => others.withTimeout(callTimeoutMs, maintain),
     // Like a look-up, it does not wait for the calls of a flood.
     checkWritable: () => lookups.withTimeout(callTimeoutMs, checkWritable),
@@ -187,12 +174,6 @@ function createFlushes({
   };
 }
 
-async function sizeOf({ client }: PostgresPool): Promise<StoreSize> {
-  const rows = await client.unsafe("select pg_database_size(current_database()) as bytes");
-  const [row] = rows as { bytes: string }[];
-  return { bytes: Number(row?.bytes) };
-}
-
 /** Repeats work, which may therefore be done twice. */
 async function retryIfConnectionLost<T>(work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
@@ -223,11 +204,13 @@ function limitCalls(withTimeout: WithTimeout, maxOpen: number): WithTimeout {
 type Methods = Record<string, (...args: never[]) => unknown>;
 
 /** The same methods; each rejects with StorageError if the database does not respond in time. */
-function withTimeouts<Noun extends object>(pool: Pick<PostgresPool, "withTimeout">, noun: Noun): Noun {
+function withTimeouts<Noun extends object>(pool: Pick<PostgresPool, "withTimeout">, noun: Noun, nounName = ""): Noun {
   return Object.fromEntries(
     Object.entries(noun as Methods).map(([name, method]) => [
       name,
-      (...args: never[]) => pool.withTimeout(callTimeoutMs, async () => method(...args)),
+      isReport(`${nounName}.${name}`)
+        ? (...args: never[]) => slicesWithTimeout(pool, method(...args) as AsyncIterable<Uint8Array>)
+        : (...args: never[]) => pool.withTimeout(callTimeoutMs, async () => method(...args)),
     ]),
   ) as Noun;
 }

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SQL } from "bun";
+import { within } from "../../time/wait.ts";
 import { AddressError, placeOf, StorageError, toStorageError, unreachable } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
@@ -27,20 +28,10 @@ interface PoolOptions {
 /** The part of a client that Drizzle uses. Within a transaction, queries go over its connection. */
 export type QueryClient = Pick<SQL, "unsafe">;
 
-export interface PostgresPool {
-  client: QueryClient;
-  transaction<T>(work: () => Promise<T>): Promise<T>;
-  /**
-   * Rejects if the work takes longer. The connections are then replaced, unless the server may yet cancel what they do:
-   * those to a server that stopped responding would stay busy for minutes, even after it is back.
-   * @throws StorageError
-   */
-  withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-}
+export type PostgresPool = ReturnType<typeof createPostgresPool>;
 
 /** Connects on first use. @throws AddressError if the address is malformed */
-export function createPostgresPool(options: PoolOptions): PostgresPool {
+export function createPostgresPool(options: PoolOptions) {
   let connections = connect(options);
   let connectedAt = performance.now();
   const transactionConnection = new AsyncLocalStorage<SQL>();
@@ -57,28 +48,29 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
 
   return {
     client,
-    async transaction(work) {
+    async transaction<T>(work: () => Promise<T>): Promise<T> {
       for (let tries = 1; ; tries++) {
         try {
-          return (await connections.begin((connection) => transactionConnection.run(connection, work))) as Awaited<
-            ReturnType<typeof work>
-          >;
+          return (await connections.begin((connection) => transactionConnection.run(connection, work))) as T;
         } catch (error) {
           if (tries === maxTransactionTries || !repeatable.has(sqlStateOf(error))) throw error;
         }
       }
     },
-    async withTimeout(timeoutMs, work) {
+    /**
+     * Rejects if the work takes longer. The connections are then replaced, unless the server may yet cancel what they do:
+     * those to a server that stopped responding would stay busy for minutes, even after it is back.
+     * @throws StorageError
+     */
+    async withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
       const used = connections;
-      const { promise: timedOut, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => {
-        reject(new StorageError("PostgreSQL does not respond"));
-        // A statement that waits for a lock keeps its connection at the server until the server cancels it. Later ones may
-        // not leave more and more of them behind.
-        if (performance.now() - connectedAt >= options.statementTimeoutMs) replaceConnections(used);
-      }, timeoutMs);
       try {
-        return await Promise.race([work(), timedOut]);
+        return await within(timeoutMs, work(), () => {
+          // A statement that waits for a lock keeps its connection at the server until the server cancels it. Later ones may
+          // not leave more and more of them behind.
+          if (performance.now() - connectedAt >= options.statementTimeoutMs) replaceConnections(used);
+          return new StorageError("PostgreSQL does not respond");
+        });
       } catch (error) {
         // After a failover the old primary is a standby. New connections reach the new primary.
         if (sqlStateOf(error) === readOnlyTransaction) replaceConnections(used);
@@ -86,11 +78,9 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
         if (!failure.message.startsWith(unreachable)) throw failure;
         const where = `PostgreSQL at ${placeOf(options.url)}`;
         throw new StorageError(failure.message.replace("PostgreSQL", where), { cause: error });
-      } finally {
-        clearTimeout(timer);
       }
     },
-    close: () => connections.close({ timeout: 1 }),
+    close: (): Promise<void> => connections.close({ timeout: 1 }),
   };
 }
 

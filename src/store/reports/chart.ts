@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
 import { isByLabel, noLabels, readLabels, usageCondition } from "./key-filter.ts";
-import type { ChartColumns, ChartGroup, ChartRange, GroupId, SumColumns, UsageMetric } from "./contract.ts";
+import type { ChartColumns, ChartGroup, ChartRange, GroupId, UsageMetric } from "./contract.ts";
 import {
   type GroupColumn,
   type MinuteRange,
@@ -18,37 +18,35 @@ interface GroupSum extends UsageSum {
   id: GroupId;
 }
 
-/** The keys of a chart, or what else it is by. */
-interface Ranking {
-  /** Highest first. */
-  all: readonly GroupSum[];
-  /** Those with a series of their own. */
-  top: readonly GroupSum[];
-  /** Those that are summed as one. */
-  rest: readonly GroupSum[];
-}
-
-/** The values of consecutive buckets. */
-interface BucketColumns {
-  /** The start of the first bucket, minutes since the epoch. */
-  first: number;
-  series: ReadonlyMap<GroupId, number[]>;
-  other: number[];
-}
-
 /** Reads the sums of all keys first, mostly from days and hours, and then only the buckets that the caller lacks. */
 export async function* chart(engine: Engine, range: ChartRange): AsyncGenerator<string> {
   const readRows = await rowReader(engine, range);
-  const ranking = yield* rank(range, readRows);
-  const columns = yield* readColumns(range, readRows, ranking);
-  const listed = listedOf(range, ranking);
-  yield JSON.stringify(chartColumns(ranking, columns, listed, await readNames(engine, range.by, listed)));
+  const all = yield* readSums(range, readRows);
+  const [top, rest] = [all.slice(0, range.top), all.slice(range.top)];
+  const { first, series, other } = yield* readColumns(range, readRows, top);
+  // A caller that lists no keys knows their names already.
+  const listed = range.listed === 0 ? [] : all.slice(0, Math.max(range.listed, top.length));
+  const ids = listed.map(({ id }) => id);
+  yield JSON.stringify({
+    firstMinute: first,
+    count: all.length,
+    ...all.reduce<UsageSum>(addSums, noSum),
+    listed: {
+      id: ids,
+      name: await readNames(engine, range.by, ids),
+      ...mapCounters(sumFields, (field) => listed.map((sum) => sum[field])),
+    },
+    series: Array.from(series, ([id, values]) => ({ id, values })),
+    other: {
+      count: rest.length,
+      ...rest.reduce<UsageSum>(addSums, noSum),
+      values: rest.length === 0 ? [] : other,
+    },
+  } satisfies ChartColumns);
 }
 
 /** Yields after each slice, so that flushes run in between. */
 type Slices<Result> = AsyncGenerator<string, Result>;
-
-type Names = ReadonlyMap<GroupId, string>;
 
 const groupColumns: Readonly<Record<ChartGroup, GroupColumn>> = {
   key: "keyId",
@@ -86,19 +84,15 @@ async function rowReader(engine: Engine, range: ChartRange): Promise<ReadRows> {
   };
 }
 
-async function readNames(engine: Engine, by: ChartGroup = "key", all: readonly GroupSum[]): Promise<Names> {
-  if (by === "model") return new Map(all.map(({ id }) => [id, String(id)]));
-  const toId = (id: GroupId): number => (by === "key" ? Number(id) : subjectOf(Number(id)));
-  const found = new Map(
-    await findNames(
-      engine,
-      all.map(({ id }) => toId(id)),
-    ),
-  );
-  return new Map(all.map(({ id }) => [id, found.get(toId(id)) ?? ""]));
+async function readNames(engine: Engine, by: ChartGroup = "key", ids: readonly GroupId[]): Promise<string[]> {
+  if (by === "model") return ids.map(String);
+  const subjects = ids.map((id) => (by === "key" ? Number(id) : subjectOf(Number(id))));
+  const names = new Map(await findNames(engine, subjects));
+  return subjects.map((id) => names.get(id) ?? "");
 }
 
-async function* rank(range: ChartRange, readRows: ReadRows): Slices<Ranking> {
+/** @returns the highest first */
+async function* readSums(range: ChartRange, readRows: ReadRows): Slices<GroupSum[]> {
   const byId = new Map<GroupId, GroupSum>();
   for await (const rows of readRows(range, oneBucket)) {
     for (const { keyId: id, ...row } of rows) {
@@ -107,8 +101,7 @@ async function* rank(range: ChartRange, readRows: ReadRows): Slices<Ranking> {
     yield "";
   }
   const value = (sum: GroupSum): number => valueOf(sum, range.metric);
-  const all = [...byId.values()].toSorted((a, b) => value(b) - value(a) || (a.id < b.id ? -1 : 1));
-  return { all, top: all.slice(0, range.top), rest: all.slice(range.top) };
+  return [...byId.values()].toSorted((a, b) => value(b) - value(a) || (a.id < b.id ? -1 : 1));
 }
 
 function valueOf(sum: UsageSum, metric: UsageMetric): number {
@@ -117,7 +110,12 @@ function valueOf(sum: UsageSum, metric: UsageMetric): number {
   return metric === "input" ? sum.inputTokens : sum.outputTokens;
 }
 
-async function* readColumns(range: ChartRange, readRows: ReadRows, { top }: Ranking): Slices<BucketColumns> {
+/** The values of consecutive buckets. @returns the start of the first one too, minutes since the epoch */
+async function* readColumns(
+  range: ChartRange,
+  readRows: ReadRows,
+  top: readonly GroupSum[],
+): Slices<{ first: number; series: ReadonlyMap<GroupId, number[]>; other: number[] }> {
   const { to, bucketMinutes, metric } = range;
   const first = firstMinute(range, top);
   const emptyColumn = (): number[] => Array.from({ length: (to - first) / bucketMinutes }, () => 0);
@@ -142,34 +140,3 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
   const buckets = Math.floor((known.minute - from) / bucketMinutes);
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
-
-/** A caller that lists no keys knows their names already. */
-const listedOf = (range: ChartRange, { all, top }: Ranking): readonly GroupSum[] =>
-  range.listed === 0 ? [] : all.slice(0, Math.max(range.listed, top.length));
-
-function chartColumns(
-  { all, rest }: Ranking,
-  columns: BucketColumns,
-  listed: readonly GroupSum[],
-  names: Names,
-): ChartColumns {
-  return {
-    firstMinute: columns.first,
-    count: all.length,
-    ...all.reduce<UsageSum>(addSums, noSum),
-    listed: {
-      id: listed.map(({ id }) => id),
-      name: listed.map(({ id }) => names.get(id) ?? ""),
-      ...columnsOf(listed),
-    },
-    series: Array.from(columns.series, ([id, values]) => ({ id, values })),
-    other: {
-      count: rest.length,
-      ...rest.reduce<UsageSum>(addSums, noSum),
-      values: rest.length === 0 ? [] : columns.other,
-    },
-  };
-}
-
-const columnsOf = (sums: readonly UsageSum[]): SumColumns =>
-  mapCounters(sumFields, (field) => sums.map((sum) => sum[field]));

@@ -61,7 +61,7 @@ export interface Report<Body> extends AsyncIterable<Uint8Array> {
 }
 
 /** One array for each counter: a fraction of the bytes of an object for each sum. */
-export type SumColumns = Record<keyof UsageSum, number[]>;
+type SumColumns = Record<keyof UsageSum, number[]>;
 
 /** The keys, or what else is grouped by, that use the most, and all others as one. */
 export interface ChartColumns extends UsageSum {

@@ -104,21 +104,21 @@ function textsBy(by: CostGroup, labels: Labels): (usage: Summed) => readonly str
   return groupings[by].model === true ? ({ model }) => [model] : () => [""];
 }
 
-interface Sum extends CostSum {
-  unpricedTokens: number;
-}
+const noCosts = (): CostSum => ({
+  requestCount: 0,
+  ...mapCounters(countedFields, () => 0),
+  cost: null,
+  isPartial: false,
+});
 
-const noCosts = (): Sum => ({ requestCount: 0, ...mapCounters(countedFields, () => 0), ...noCost });
-
-function addCosts(sum: Sum, usage: Summed, price: ModelPrice | undefined): void {
+function addCosts(sum: CostSum, usage: Summed, price: ModelPrice | undefined): void {
   sum.requestCount += usage.requestCount;
   for (const field of countedFields) sum[field] += usage[field];
-  if (price === undefined) sum.unpricedTokens += pricedTokensOf(usage);
+  if (price === undefined) sum.isPartial ||= pricedTokensOf(usage) > 0;
   else sum.cost = (sum.cost ?? 0) + priceTokens(price, usage);
 }
 
-function endSum(sum: CostSum & { unpricedTokens: number }): void {
-  sum.isPartial = sum.unpricedTokens > 0;
+function roundCost(sum: CostSum): void {
   // Without the noise of floating point, which differs by the order in which parts are added.
   if (sum.cost !== null) sum.cost = Number(sum.cost.toPrecision(14));
 }
@@ -126,7 +126,7 @@ function endSum(sum: CostSum & { unpricedTokens: number }): void {
 function createPage({ by, limit, after }: CostRange) {
   const { day: byDay, of, key: byKey = of !== undefined } = groupings[by];
   const total = noCosts();
-  let sums = new Map<string, Sum & CostPosition>();
+  let sums = new Map<string, CostRow>();
   /** Positions after this one are on a later page. */
   let last: CostPosition | undefined;
 
@@ -143,7 +143,7 @@ function createPage({ by, limit, after }: CostRange) {
     addCosts(sum, usage, price);
   }
 
-  const inOrder = (): [string, Sum & CostPosition][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));
+  const inOrder = (): [string, CostRow][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));
 
   /** Keeps one more than fit, which tells that there is another page. */
   function dropLater(): void {
@@ -162,7 +162,7 @@ function createPage({ by, limit, after }: CostRange) {
     end(): Pick<CostRows, "rows" | "total" | "next"> {
       const found = inOrder().map(([, sum]) => sum);
       const rows = found.slice(0, limit);
-      for (const row of [total, ...rows]) endSum(row);
+      for (const row of [total, ...rows]) roundCost(row);
       const end = rows.at(-1);
       const next =
         found.length > limit && end !== undefined ? { day: end.day, keyId: end.keyId, text: end.text } : null;
@@ -170,8 +170,6 @@ function createPage({ by, limit, after }: CostRange) {
     },
   };
 }
-
-const noCost = { cost: null, isPartial: false, unpricedTokens: 0 };
 
 /** The latest day first, then by key, then by text. */
 const compare = (a: CostPosition, b: CostPosition): number =>

@@ -1,7 +1,8 @@
-import { gt, isNotNull, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { isNotNull, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { UsageFilter } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
+import { findNames } from "../keys/subjects.ts";
 
 /** The columns of a table of usage that filters compare; those of keys alone have but the first. */
 export interface FilteredColumns {
@@ -75,18 +76,12 @@ export const usageCondition =
 /** The name of a key as JSON. */
 export type GetKeyName = (keyId: KeyId) => string;
 
-/** Reads all names once per report, and again only if a row has a newer key; a deleted key has its last name. */
-export function createNameReader({
-  db,
-  tables: { keys, deletedKeys },
-}: Engine): (rows: readonly { keyId: KeyId }[]) => Promise<GetKeyName> {
-  let names = new Map<KeyId, string>();
-  return async (found) => {
-    if (found.some(({ keyId }) => !names.has(keyId))) {
-      const deleted = await db.select().from(deletedKeys).where(gt(deletedKeys.id, 0));
-      const existing = await db.select({ id: keys.id, name: keys.name }).from(keys);
-      names = new Map([...deleted, ...existing].map(({ id, name }) => [id, JSON.stringify(name)]));
-    }
+/** Reads each name once per report; a deleted key has its last name. */
+export function createNameReader(engine: Engine): (rows: readonly { keyId: KeyId }[]) => Promise<GetKeyName> {
+  const names = new Map<KeyId, string>();
+  return async (rows) => {
+    const missing = new Set(rows.map(({ keyId }) => keyId)).difference(names);
+    for (const [id, name] of await findNames(engine, [...missing])) names.set(id, JSON.stringify(name));
     return (keyId) => names.get(keyId) ?? '""';
   };
 }

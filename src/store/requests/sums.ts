@@ -21,6 +21,8 @@ const textTraits = [
   "address",
   "cacheLoss",
 ] as const;
+type TextTrait = (typeof textTraits)[number];
+type NumberTrait = Exclude<RequestTrait, TextTrait>;
 /** What the numbers of the query stand for. */
 const meanings: Partial<Record<RequestTrait, (value: number) => unknown>> = {
   isRefused: (value) => value === 1,
@@ -46,12 +48,7 @@ export async function sumRequests<Trait extends RequestTrait>(
   const columns: Partial<Record<RequestTrait, SQLWrapper>> = log;
   const named = traits.map((trait) => sql`${computed[trait] ?? columns[trait]} as ${sql.identifier(trait)}`);
   const places = traits.map((_, at) => sql.raw(String(at + 1)));
-  const found = await rows<
-    RequestSums &
-      Pick<RequestTraits, (typeof textTraits)[number]> &
-      Record<Exclude<Exclude<RequestTrait, (typeof textTraits)[number]>, "keyId" | "conversation">, number> &
-      Pick<RequestTraits, "keyId" | "conversation">
-  >(
+  const found = await rows<RequestSums & Record<TextTrait, string | null> & Record<NumberTrait, number | null>>(
     sql`select ${sql.join(named, sql`, `)}, count(*) as "requestCount", count(${log.cacheLoss}) as "lostCount",
       ${safeSum(prompt)} as "promptTokens", ${safeSum(cached)} as "fromCacheTokens",
       coalesce(${safeSum(log.outputTokens)}, 0) as "outputTokens"

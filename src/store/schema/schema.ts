@@ -18,15 +18,18 @@ export function defineTables(columns: Columns) {
   return {
     keys: table("keys", {
       id: identity(),
+      /** What clients send, stored as it is. */
       key: text().notNull().unique(),
       name: text().notNull(),
       isActive: boolean().notNull(),
       /** Epoch milliseconds, like every column that ends in At. */
       createdAt: integer().notNull(),
+      /** Moves at most once a minute; null before the first use. */
       lastUsedAt: integer(),
       ...defineCounters(columns),
       /** Charged to its limits of tokens where the backend reported none. */
       estimatedTokens: integer().notNull().default(0),
+      /** From then on the key is like an inactive one; null: never. */
       expiresAt: integer(),
       /** JSON; null: the key may do everything. One column, so that the look-up of such a key costs one comparison. */
       rules: text(),
@@ -35,7 +38,7 @@ export function defineTables(columns: Columns) {
       /** A JSON array. */
       tags: text(),
       teamId: integer(),
-      /** Whose own it is; null: an operator made it. */
+      /** Whose own it is: it counts for that user, whatever it is sent with. Null: an operator made it. */
       userId: integer(),
     }),
     /** Secrets that were replaced and are still accepted. */
@@ -275,23 +278,28 @@ function defineLimitTables({ table, identity, integer, text, boolean, primaryKey
         tags: text(),
         /** Limits as JSON; null: none. */
         rules: text(),
+        /** When a user was first seen. */
         createdAt: integer().notNull(),
-        /** Of a user; null for a team, like what follows. See `TeamOrUser`. */
+        /** Who says who the user is, `key:7` or a name that several keys give; null for a team, like what follows. */
         source: text(),
+        /** The user's id there; empty: all that are too many for the key. */
         external: text(),
+        /** With which it was first seen. */
         keyId: integer(),
         teamId: integer(),
+        /** Whose counts and limits hold for it. */
         sameAs: integer(),
         isActive: boolean().notNull().default(true),
         /** An operator made or changed it: it makes room for no other. */
         isKept: boolean().notNull().default(false),
+        /** Moves at most once a minute; null before the first time. */
         lastSeenAt: integer(),
-        /** Of a user who signs in at a provider. */
+        /** At a provider of OpenID Connect, the last time. */
         signedInAt: integer(),
         /** Encrypted. */
         refreshToken: text(),
         refreshCheckedAt: integer(),
-        /** Each sign-in sets the team; else an operator did. */
+        /** Each sign-in sets the team; an operator who sets it ends that. */
         teamByProvider: boolean().notNull().default(true),
       },
       (t) => [uniqueIndex("subjects_external").on(t.source, t.external), index("subjects_key").on(t.keyId)],

@@ -5,7 +5,7 @@ import { dayNumberOf, minutesPerDay, msPerMinute, startOfDayNumber } from "../..
 import type { DatabaseStore } from "../engine/contract.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
-import { startWorker } from "./worker-client.ts";
+import { withWorker } from "./worker-client.ts";
 import { join } from "node:path";
 
 export interface Backup {
@@ -24,17 +24,11 @@ export interface Backup {
  */
 export async function backupDatabase({ file, target, clock, signal }: Backup): Promise<void> {
   createTarget(target);
-  const worker = startWorker(clock);
-  const stop = (): void => worker.stop();
-  signal?.addEventListener("abort", stop);
   try {
-    await worker.call("backup", file, target);
+    await withWorker(clock, signal, (call) => call("backup", file, target));
   } catch (error) {
     if (signal?.aborted === true) removeUnfinishedCopy(target);
     throw error;
-  } finally {
-    signal?.removeEventListener("abort", stop);
-    worker.stop();
   }
 }
 

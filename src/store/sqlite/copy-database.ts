@@ -44,15 +44,11 @@ function copyInto(file: string, partial: string, isInUse: boolean): void {
   closeSync(openAnew(partial));
   // A connection that may write removes the log when it closes last; a backup may be in a folder that is read-only.
   const access = isInUse ? { readwrite: true, create: false } : { readonly: true };
-  const client = new Database(file, { ...access, strict: true });
-  try {
-    client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    // So that the copy gives freed space back once it is restored, also if the database does not (see release-space.ts).
-    if (isInUse) client.run("PRAGMA auto_vacuum = INCREMENTAL");
-    client.run("VACUUM INTO ?", [partial]);
-  } finally {
-    client.close();
-  }
+  using client = new Database(file, { ...access, strict: true });
+  client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  // So that the copy gives freed space back once it is restored, also if the database does not (see release-space.ts).
+  if (isInUse) client.run("PRAGMA auto_vacuum = INCREMENTAL");
+  client.run("VACUUM INTO ?", [partial]);
   const descriptor = openSync(partial, constants.O_RDWR | constants.O_NOFOLLOW);
   try {
     fchmodSync(descriptor, 0o600);

@@ -19,11 +19,10 @@ import type { MonotonicClock, WallClock } from "../../time/clock.ts";
 import { createBackoff } from "../../time/wait.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
-import type { KeyStore } from "../keys/contract.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { CommittedFlush, FlushId, UsageStore } from "../usage/contract.ts";
 import { logRefused, type RefusedUsage } from "../usage/batch.ts";
-import type { Lease, LimitStore } from "../limits/contract.ts";
+import type { Lease, LeaseBatch } from "../limits/contract.ts";
 import { prepareTake } from "../limits/take-leases.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
 import { prepareStage } from "./staged-flushes.ts";
@@ -41,40 +40,31 @@ const leastRows = 2;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
 const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
 
-export interface DirectWriter {
-  add: UsageStore["add"];
-  take: LimitStore["take"];
-  findActive: KeyStore["findActive"];
-  /** A portion of maintenance, and the checkpoint that is due after it. */
-  maintain(): Promise<boolean>;
-  /** Folds what is left, so that nothing is refused unseen. */
-  close(): Promise<void>;
-}
-
-interface State {
+const createState = () => ({
   /** Resolves after the latest commit here: no other statement may run between those of a transaction. */
-  latestCommit: Promise<unknown>;
+  latestCommit: Promise.resolve() as Promise<unknown>,
   /** Until then, on the monotonic clock, the thread commits everything. */
-  pausedUntil: number;
+  pausedUntil: 0,
   /** A single one is rather of a thread that got no core than of a slow disk. */
-  slowCommitsInARow: number;
+  slowCommitsInARow: 0,
   /** The latest flush, whoever commits it. */
-  lastFlush: FlushId | undefined;
+  lastFlush: undefined as FlushId | undefined,
   /** Rows that were staged since the latest fold began. */
-  unfoldedRows: number;
+  unfoldedRows: 0,
   /** When that fold began. */
-  foldedMinute: number;
+  foldedMinute: 0,
   /** Pending while the thread folds the staged flushes. */
-  folding: Promise<void> | undefined;
+  folding: undefined as Promise<void> | undefined,
   /** Pending while the thread deletes a portion of old rows. */
-  deleting: Promise<unknown> | undefined;
+  deleting: undefined as Promise<unknown> | undefined,
   /** The latest fold failed: the thread gets all flushes until it has written one, so that the ledger knows. */
-  hasFoldFailed: boolean;
+  hasFoldFailed: false,
   /** By folds since the latest flush. */
-  refused: RefusedUsage[];
+  refused: [] as RefusedUsage[],
   /** Pending while the thread ends a checkpoint: a commit would keep the log from beginning anew. */
-  ending: Promise<unknown> | undefined;
-}
+  ending: undefined as Promise<unknown> | undefined,
+});
+type State = ReturnType<typeof createState>;
 
 type Add = Parameters<UsageStore["add"]>;
 
@@ -87,24 +77,12 @@ export function createDirectWriter(options: {
   log: Log;
   /** Commits that take longer hold up every request. */
   maxCommitMs?: number;
-}): DirectWriter {
+}) {
   const { file, worker, clock, monotonic = performance.now.bind(performance), log, maxCommitMs = 5 } = options;
   const engine = openDirectWriter(file);
   const stage = prepareStage(engine);
   const take = prepareTake(engine, clock);
-  const state: State = {
-    latestCommit: Promise.resolve(),
-    pausedUntil: 0,
-    slowCommitsInARow: 0,
-    lastFlush: undefined,
-    unfoldedRows: 0,
-    foldedMinute: 0,
-    folding: undefined,
-    hasFoldFailed: false,
-    refused: [],
-    deleting: undefined,
-    ending: undefined,
-  };
+  const state = createState();
   const tryToCommit = createCommitting(state, monotonic, maxCommitMs);
   const checkpoint = createCheckpoint(state, worker);
   const startFold = createFolding(state, worker, checkpoint);
@@ -140,24 +118,26 @@ export function createDirectWriter(options: {
   }
 
   return {
-    async add(...args) {
+    async add(...args: Add): Promise<CommittedFlush> {
       const isStaged = !isRepeated(args[1]) && (await tryToStage(...args));
       const { added = [], refused = [] }: CommittedFlush = isStaged ? {} : await addInThread(...args);
       return { added, refused: [...state.refused.splice(0), ...refused] };
     },
-    async take(batch) {
+    async take(batch: LeaseBatch): Promise<Lease[]> {
       const rows = batch.requests.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
       const committed = await tryToCommit(rows, () => take(batch));
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
-    async maintain() {
+    /** A portion of maintenance, and the checkpoint that is due after it. */
+    async maintain(): Promise<boolean> {
       state.deleting = worker.call("maintain").finally(() => (state.deleting = undefined));
       const { hasMore, isCheckpointDue } = (await state.deleting) as Maintained;
       if (isCheckpointDue) await checkpoint();
       return hasMore;
     },
-    async close() {
+    /** Folds what is left, so that nothing is refused unseen. */
+    async close(): Promise<void> {
       engine.close();
       const { refused } = (await worker.call("fold")) as Folded;
       logRefused(log, [...state.refused, ...refused]);

@@ -20,32 +20,12 @@ const openingBusyMs = 10_000;
 /** SQLite's default for automatic checkpoints. */
 const pagesPerCheckpoint = 1000;
 
-interface WriterEngine extends Engine {
-  /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
-  isCheckpointDue: () => boolean;
-  /**
-   * Copies the write-ahead log into the database file, and syncs it, which takes 5 to 500 ms: others may write meanwhile. If
-   * they do, SQLite would leave its sync to `checkpoint` (3.54).
-   */
-  copyLog: () => void;
-  /**
-   * Copies what others wrote since `copyLog`, in about a millisecond, and begins the log anew with `write`. Both sync. The log
-   * is not begun anew if others write meanwhile.
-   */
-  checkpoint: (write: () => unknown) => Promise<void>;
-  /** Gives some free pages back to the disk. Not to be called within a transaction. @returns how many */
-  releaseSpace: () => number;
-}
-
 /**
  * Opens the connection that creates the database if necessary, applies pending migrations and checkpoints: SQLite's
  * automatic checkpoints would let another connection sync the log's new beginning.
  * @throws StorageError if the data was moved to PostgreSQL
  */
-export function openWriter(
-  file: string,
-  migrations: readonly Migration[] = readMigrations("migrations"),
-): WriterEngine {
+export function openWriter(file: string, migrations: readonly Migration[] = readMigrations("migrations")) {
   requireNotMoved(file);
   ensureDatabaseFile(file);
   return asWriter(new Database(file, { readwrite: true, strict: true }), file, migrations);
@@ -56,17 +36,23 @@ export function asWriter(
   client: Database,
   file: string,
   migrations: readonly Migration[] = readMigrations("migrations"),
-): WriterEngine {
+) {
   try {
     client.run(`PRAGMA busy_timeout = ${openingBusyMs}`);
     // An existing database would be written to, and not take it on.
     if (statSync(file).size === 0) client.run("PRAGMA auto_vacuum = INCREMENTAL");
     migrate(client, migrations);
-    requireTables(client);
+    const existing = client.query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    requireTableNames(existing.map(({ name }) => name));
     // Again: a move holds the lock until it has marked the folder.
     requireNotMoved(file);
     markCreated(file);
-    enableWriteAheadLog(client);
+    // Two processes that do this to a new database at once get SQLITE_BUSY immediately, whatever the busy timeout.
+    whileBusy(
+      openingBusyMs,
+      () => client.run("PRAGMA journal_mode = WAL"),
+      () => Bun.sleepSync(10),
+    );
     keepLog(client);
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
     client.run("PRAGMA synchronous = NORMAL");
@@ -82,25 +68,36 @@ export function asWriter(
     let pagesSeen = 0;
     // Closed last: a process that closes any descriptor of a file gives up its locks on it.
     const descriptor = openSync(file, "r");
-    const engine = createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: true });
+    const engine = createSqliteEngine(client);
     return {
       ...engine,
+      /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
       isCheckpointDue: () => {
         const pages = logPages();
         pagesSeen = Math.min(pagesSeen, pages);
         return pages - pagesSeen >= pagesPerCheckpoint;
       },
+      /**
+       * Copies the write-ahead log into the database file, and syncs it, which takes 5 to 500 ms: others may write meanwhile. If
+       * they do, SQLite would leave its sync to `checkpoint` (3.54).
+       */
       copyLog: () => {
         checkpointLog.get();
         fdatasyncSync(descriptor);
       },
-      checkpoint: async (write) => {
+      /**
+       * Copies what others wrote since `copyLog`, in about a millisecond, and begins the log anew with `write`. Both sync. The
+       * log is not begun anew if others write meanwhile.
+       */
+      checkpoint: async (write: () => unknown): Promise<void> => {
         checkpointLog.get();
         pagesSeen = logPages();
         await write();
       },
+      /** Gives some free pages back to the disk. Not to be called within a transaction. @returns how many */
       releaseSpace: createSpaceReleaser(client),
       close: () => {
+        moveLogIntoFile(client);
         engine.close();
         closeSync(descriptor);
       },
@@ -117,7 +114,7 @@ export function openReader(file: string): Engine {
   client.run(`PRAGMA busy_timeout = ${readerBusyMs}`);
   client.run("PRAGMA query_only = ON");
   keepLog(client);
-  return createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: false });
+  return createSqliteEngine(client);
 }
 
 /**
@@ -131,32 +128,12 @@ export function openDirectWriter(file: string): Engine {
   }
   keepLog(client);
   const begin = client.query("BEGIN IMMEDIATE");
-  return createSqliteEngine(client, { begin: () => begin.run(), isWriter: false });
+  return createSqliteEngine(client, () => begin.run());
 }
 
 /** Closing leaves the emptied log and its index: on a full disk, the next start could not make room for them. */
 function keepLog(client: Database): void {
   client.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
-}
-
-/** @throws StorageError if a table was dropped */
-function requireTables(client: Database): void {
-  const rows = client.query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  requireTableNames(rows.map(({ name }) => name));
-}
-
-/** Two processes that do this to a new database at once get SQLITE_BUSY immediately, whatever the busy timeout. */
-function enableWriteAheadLog(client: Database): void {
-  const deadline = performance.now() + openingBusyMs;
-  for (;;) {
-    try {
-      client.run("PRAGMA journal_mode = WAL");
-      return;
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline) throw error;
-      Bun.sleepSync(10);
-    }
-  }
 }
 
 /** Never notified: waiting on it sleeps for fractions of a millisecond, which Bun.sleepSync cannot (1.4.5). Remove when it can. */
@@ -167,21 +144,29 @@ const neverNotified = new Int32Array(new SharedArrayBuffer(4));
  * tries, and starves while other processes write constantly: with four of them a flush waited for up to a second.
  */
 function beginImmediate(client: Database): void {
-  const deadline = performance.now() + writerBusyMs;
   client.run("PRAGMA busy_timeout = 0");
   try {
-    for (;;) {
-      try {
-        client.run("BEGIN IMMEDIATE");
-        return;
-      } catch (error) {
-        if (!isBusy(error) || performance.now() > deadline) throw error;
-        // Random, so that two processes do not stay in step.
-        Atomics.wait(neverNotified, 0, 0, 0.2 + Math.random() * 0.6);
-      }
-    }
+    whileBusy(
+      writerBusyMs,
+      () => client.run("BEGIN IMMEDIATE"),
+      // Random, so that two processes do not stay in step.
+      () => Atomics.wait(neverNotified, 0, 0, 0.2 + Math.random() * 0.6),
+    );
   } finally {
     client.run(`PRAGMA busy_timeout = ${writerBusyMs}`);
+  }
+}
+
+function whileBusy(maxMs: number, work: () => unknown, pause: () => unknown): void {
+  const deadline = performance.now() + maxMs;
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error;
+      pause();
+    }
   }
 }
 
@@ -191,7 +176,7 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** Leaves everything in the database file. If another process has it open, the log remains and nothing is lost. */
-function checkpoint(client: Database): void {
+function moveLogIntoFile(client: Database): void {
   try {
     client.run("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
@@ -199,14 +184,8 @@ function checkpoint(client: Database): void {
   }
 }
 
-interface SqliteEngineOptions {
-  /** Takes the write lock. */
-  begin: () => void;
-  /** Whether it leaves everything in the database file when it closes. */
-  isWriter: boolean;
-}
-
-function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineOptions): Engine {
+/** @param begin takes the write lock */
+function createSqliteEngine(client: Database, begin: () => void = () => beginImmediate(client)): Engine {
   const db = drizzle(client, { casing: "snake_case" });
   const commit = client.query("COMMIT");
   return {
@@ -266,10 +245,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
         .get();
       return { kind: "sqlite", version: found?.version ?? "", sizeBytes: found?.bytes ?? 0 };
     },
-    close: () => {
-      if (isWriter) checkpoint(client);
-      client.close();
-    },
+    close: () => client.close(),
   };
 }
 
@@ -277,7 +253,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
 const rowsPerInsert = 32;
 
 /** The statements that are written in SQLite's own way, because they run often or have many rows. */
-export function prepareStatements(
+function prepareStatements(
   client: Database,
   db: Engine["db"],
 ): Pick<Engine, "prepareInsert" | "prepareDelete" | "prepareDeleteOldest" | "prepareKeySums"> {

@@ -18,18 +18,15 @@ type Thoroughness = "quick" | "full";
  * @throws StorageError if it is damaged, or if a newer version of this program wrote it, or another program
  */
 export function inspectDatabase(file: string, thoroughness: Thoroughness): DatabaseState {
-  const client = new Database(file, { readonly: true, strict: true });
-  try {
-    client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    const applied = listApplied(client);
-    const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
-    if (applied.length === 0) throw foreignDatabase();
-    const damage = findDamage(client, thoroughness);
-    if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
-    return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: lastUsedAtIn(client) };
-  } finally {
-    client.close();
-  }
+  using client = new Database(file, { readonly: true, strict: true });
+  client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  const applied = listApplied(client);
+  const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
+  if (applied.length === 0) throw foreignDatabase();
+  const damage = findDamage(client, thoroughness);
+  if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
+  const used = client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get();
+  return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: used?.at ?? undefined };
 }
 
 /** Blocks until the whole file is read. */
@@ -37,10 +34,6 @@ export function findDamage(client: Database, thoroughness: Thoroughness): string
   const pragma = thoroughness === "full" ? "integrity_check" : "quick_check";
   const [problem] = Object.values(client.query<Record<string, string>, []>(`PRAGMA ${pragma}(1)`).get() ?? {});
   return problem === "ok" ? undefined : problem;
-}
-
-function lastUsedAtIn(client: Database): number | undefined {
-  return client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get()?.at ?? undefined;
 }
 
 /**

@@ -13,18 +13,17 @@ import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { within } from "../../time/wait.ts";
-import type { Engine } from "../engine/engine.ts";
 import { prepareFindOwners } from "../usage/stored.ts";
 import { prepareFindSession } from "../accounts/sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
-import type { Store } from "../store.ts";
+import { isReport, type Store } from "../store.ts";
 import { findFileProblem, findProblemOfLog, logOf, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { knowUsers } from "../keys/known-users.ts";
-import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
+import { createDirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
 import { openKeysVersion, knowKeys } from "./keys-version.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
@@ -40,39 +39,21 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
  * @throws StorageError if it cannot be opened, or written though the disk has room, was lost, or belongs to a newer
  * version or another program
  */
-export async function openSqliteStore({
-  dataDir,
-  retention = defaultRetention,
-  clock,
-  log,
-}: {
+export async function openSqliteStore(options: {
   /** Created if it does not exist. */
   dataDir: string;
   retention?: Retention;
   clock: WallClock;
   log: Log;
 }): Promise<Store> {
+  const { dataDir, retention = defaultRetention, clock, log } = options;
   const file = databaseFile(dataDir);
   let worker: StorageWorker | undefined;
   try {
     // The Worker opens first: it creates the tables that the statements of the reader need.
     worker = await startRestartingWorker({ file, retention, clock, log });
     await requireWritable(worker, log);
-    const { ino } = statSync(file);
-    const logInode = statSync(logOf(file), { throwIfNoEntry: false })?.ino;
-    const findProblem = () => findFileProblem(file, ino);
-    const findLogProblem = () => findProblemOfLog(file, logInode);
-    return createSqliteStore({
-      file,
-      worker,
-      remote: await remoteStore(worker),
-      direct: createDirectWriter({ file, worker, clock, log }),
-      reader: openReader(file),
-      findProblem,
-      findLogProblem,
-      watches: [watchFile(findProblem, fileTexts, log), watchFile(findLogProblem, logTexts, log)],
-      clock,
-    });
+    return createSqliteStore(file, worker, await remoteStore(worker), { clock, log });
   } catch (error) {
     worker?.stop();
     if (existsSync(file)) requireAccess(file);
@@ -115,51 +96,48 @@ function watchFile(findProblem: FindProblem, { gone, back }: typeof fileTexts, l
 /** @returns what has happened to a file since it was opened; undefined if nothing has */
 type FindProblem = () => Promise<string | undefined>;
 
-function createSqliteStore(parts: {
-  file: string;
-  /** Writes, and runs the queries that take long. */
-  worker: StorageWorker;
-  remote: SqlStore;
-  /** Finds keys and writes small flushes in the calling thread. */
-  direct: DirectWriter;
-  /** Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock. */
-  reader: Engine;
-  findProblem: FindProblem;
-  /** Of the log, which loses nothing once the database is closed. */
-  findLogProblem: FindProblem;
-  watches: readonly Timer[];
-  clock: WallClock;
-}): Store {
-  const { file, worker, remote, direct, reader, findProblem, findLogProblem, watches, clock } = parts;
+/**
+ * @param worker writes, and runs the queries that take long
+ * @param remote the store of the worker
+ */
+function createSqliteStore(
+  file: string,
+  worker: StorageWorker,
+  remote: SqlStore,
+  { clock, log }: { clock: WallClock; log: Log },
+): Store {
+  const { ino } = statSync(file);
+  const logInode = statSync(logOf(file), { throwIfNoEntry: false })?.ino;
+  const findProblem = () => findFileProblem(file, ino);
+  // Of the log, which loses nothing once the database is closed.
+  const findLogProblem = () => findProblemOfLog(file, logInode);
+  // Finds keys and writes small flushes in the calling thread.
+  const direct = createDirectWriter({ file, worker, clock, log });
+  // Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock.
+  const reader = openReader(file);
+  const watches = [watchFile(findProblem, fileTexts, log), watchFile(findLogProblem, logTexts, log)];
   const findByReader = prepareFindActiveKey(reader, clock);
-  // The look-ups of SQLite are synchronous.
-  const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
+  const lookUp = (key: string): ReturnType<typeof findByReader> => {
+    try {
+      return direct.findActive(key);
+    } catch {
+      return findByReader(key);
+    }
+  };
   const version = openKeysVersion(file);
-  const findActive = knowKeys(withStorageErrors(lookUp), version, clock);
+  // The look-ups of SQLite are synchronous.
+  const find = withStorageErrors(lookUp) as (key: string) => FoundKey | undefined;
   return {
     ...remote,
     keys: {
       ...remote.keys,
       listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
-      findActive: coalescePerTick(findActive),
+      findActive: coalescePerTick(knowKeys(find, version, clock)),
     },
     subjects: { ...remote.subjects, see: knowUsers(remote.subjects.see, version?.read, clock) },
-    usage: {
-      ...remote.usage,
-      add: direct.add,
-      findOwners: prepareFindOwners(reader),
-      daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
-      history: (range) => readReport(worker, "usage.history", range),
-      chart: (range) => readReport(worker, "usage.chart", range),
-      costs: (range) => readReport(worker, "usage.costs", range),
-    },
+    usage: { ...remote.usage, add: direct.add, findOwners: prepareFindOwners(reader) },
     limits: { ...remote.limits, take: direct.take },
-    gpu: {
-      ...remote.gpu,
-      powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
-      history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
-    },
     sessions: { ...remote.sessions, find: withStorageErrors(prepareFindSession(reader)) },
     maintain: direct.maintain,
     async checkWritable() {
@@ -189,13 +167,14 @@ async function remoteStore(worker: StorageWorker): Promise<SqlStore> {
   for (const method of (await worker.call("methods")) as string[]) {
     const [noun = "", name] = method.split(".");
     if (name === undefined) continue;
-    (nouns[noun] ??= {})[name] = (...args: unknown[]) => worker.call(method, ...args);
+    (nouns[noun] ??= {})[name] = (...args: unknown[]) =>
+      isReport(method) ? readReport(worker, method, args) : worker.call(method, ...args);
   }
   return nouns as Partial<SqlStore> as SqlStore;
 }
 
 /** The Worker reads each slice on demand, so a slow client delays only its own query. */
-async function* readReport(worker: StorageWorker, method: string, ...args: unknown[]): AsyncGenerator<Uint8Array> {
+async function* readReport(worker: StorageWorker, method: string, args: unknown[]): AsyncGenerator<Uint8Array> {
   const id = await worker.call("openReport", method, ...args);
   try {
     for (;;) {
@@ -207,16 +186,6 @@ async function* readReport(worker: StorageWorker, method: string, ...args: unkno
     await worker.call("closeReport", id).catch(() => {});
   }
 }
-
-const orElse =
-  <Args extends unknown[], Result>(first: (...args: Args) => Result, second: (...args: Args) => Result) =>
-  (...args: Args): Result => {
-    try {
-      return first(...args);
-    } catch {
-      return second(...args);
-    }
-  };
 
 const withStorageErrors =
   <Args extends unknown[], Result>(find: (...args: Args) => Result) =>

@@ -6,7 +6,7 @@ import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
 import { createFolder, giveToOwner, requireAccess, requireNotMoved, syncFolder } from "./database-file.ts";
 import { lockDatabase } from "./lock-database.ts";
-import { startWorker } from "./worker-client.ts";
+import { withWorker } from "./worker-client.ts";
 
 interface Restore {
   /** The backup. */
@@ -82,18 +82,14 @@ const problemOf = (source: string, problem: string): StorageError =>
 
 /** Checked and copied in a Worker, so that a signal can end it. */
 async function copyChecked({ source, clock, signal }: Restore, target: string): Promise<void> {
-  const worker = startWorker(clock);
-  const stop = (): void => worker.stop();
-  signal.addEventListener("abort", stop);
   try {
-    await worker.call("inspect", source, "full");
-    await worker.call("copyBackup", source, target);
-    signal.throwIfAborted();
+    await withWorker(clock, signal, async (call) => {
+      await call("inspect", source, "full");
+      await call("copyBackup", source, target);
+      signal.throwIfAborted();
+    });
   } catch (error) {
     throw problemOf(source, toStorageError(error).message);
-  } finally {
-    signal.removeEventListener("abort", stop);
-    worker.stop();
   }
 }
 

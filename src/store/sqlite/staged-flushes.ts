@@ -33,18 +33,14 @@ export const stagedFlushes = sqliteTable("staged_flushes", {
 /** Flushes in one transaction, which takes 3 ms: more hold the write lock for longer than a request should wait. */
 const maxFolded = 256;
 
-/** Appends flushes, each of which writes two pages where the tables of counts and the request log need a dozen. */
-function prepareAppend(engine: Engine): (id: FlushId, flush: StagedFlush) => Statement {
-  const insert = engine.prepareInsert(stagedFlushes, ["ledger", "flush", "usage"]);
-  return ({ ledger, number }, flush) => insert([[ledger, number, JSON.stringify(flush)]]);
-}
-
 /**
  * Appends flushes. What the next admission of a key with limits is compared with is written at once, so that it need not
  * wait until they are folded.
  */
 export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) => Promise<void> {
-  const append = prepareAppend(engine);
+  const insert = engine.prepareInsert(stagedFlushes, ["ledger", "flush", "usage"]);
+  const append = ({ ledger, number }: FlushId, flush: StagedFlush): Statement =>
+    insert([[ledger, number, JSON.stringify(flush)]]);
   const settle = prepareSettling(engine);
   const addDays = prepareAddDays(engine);
   return async (id, flush) => {
@@ -73,8 +69,7 @@ export function createFold(engine: Engine, clock: WallClock) {
       const last = rows.at(-1);
       if (last === undefined) return { rows, leftOut: [] };
       const { flush, missingInDays } = mergeStaged((await recordNew(writer, rows, clock())).map(flushOf));
-      const write = (part: FlushedUsage): Promise<void> =>
-        writer.write({ ...part, requests: part.requests, missingInDays });
+      const write = (part: FlushedUsage): Promise<void> => writer.write({ ...part, missingInDays });
       const leftOut = mayRefuse ? await writer.writeByKey(flush, write) : [];
       if (!mayRefuse) await write(flush);
       await remove.execute({ last: last.id });

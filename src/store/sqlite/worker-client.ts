@@ -10,9 +10,9 @@ const maxRestartMs = 2000;
 
 export interface StorageWorker {
   /** @throws StorageError if the call fails, or if the Worker stops before it replies */
-  call(method: string, ...args: unknown[]): Promise<unknown>;
+  call: (method: string, ...args: unknown[]) => Promise<unknown>;
   /** Terminates the Worker; pending calls reject. */
-  stop(): void;
+  stop: () => void;
 }
 
 /** In the binary the Worker is a second entry point of the bundle. */
@@ -77,6 +77,22 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
       }),
     stop: () => end("the store is closed"),
   };
+}
+
+/** Starts a Worker for some calls, which end if the signal aborts. The caller's thread goes on. */
+export async function withWorker<T>(
+  clock: WallClock,
+  signal: AbortSignal | undefined,
+  work: (call: StorageWorker["call"]) => Promise<T>,
+): Promise<T> {
+  const worker = startWorker(clock);
+  signal?.addEventListener("abort", worker.stop);
+  try {
+    return await work(worker.call);
+  } finally {
+    signal?.removeEventListener("abort", worker.stop);
+    worker.stop();
+  }
 }
 
 /**

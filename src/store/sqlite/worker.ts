@@ -59,20 +59,17 @@ const needsFold = (method: string): boolean =>
 /** The caller of these runs the checkpoints that are due after them. */
 const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "maintain", "copyLog", "checkpoint"]);
 
-interface Written {
+/** What `fold` returns. */
+export interface Folded {
   /** The caller runs it, because its own commits have to pause for it. */
   isCheckpointDue: boolean;
-}
-
-/** What `fold` returns. */
-export interface Folded extends Written {
   refused: RefusedUsage[];
   /** Whether the staged flushes, or some of them, could not be added up; `usage.add` then fails too, and says why. */
   hasFailed: boolean;
 }
 
 /** What `maintain` returns. */
-export interface Maintained extends Written {
+export interface Maintained extends Pick<Folded, "isCheckpointDue"> {
   hasMore: boolean;
 }
 

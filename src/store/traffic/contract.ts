@@ -13,8 +13,6 @@ import type { OutcomeSum } from "../../domain/requests.ts";
 /** Histograms as text; see `domain/histogram.ts`. */
 export type StoredLatency = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, string>;
 
-export type StoredOutcome = OutcomeSum;
-
 /** What one backend was sent, and how it responded. */
 export type StoredBackend = BackendCounts & {
   minute: number;
@@ -25,7 +23,7 @@ export type StoredBackend = BackendCounts & {
 
 export interface StoredTraffic {
   latencies: readonly StoredLatency[];
-  outcomes: readonly StoredOutcome[];
+  outcomes: readonly OutcomeSum[];
   backends: readonly StoredBackend[];
 }
 
@@ -50,7 +48,7 @@ export interface OutcomeSums {
   /** By bucket and outcome, in the order of time. */
   points: OutcomePoint[];
   /** Failures of the whole range by key, outcome and code, most first; `minute` is 0. */
-  failures: StoredOutcome[];
+  failures: OutcomeSum[];
 }
 
 export interface OutcomePoint {

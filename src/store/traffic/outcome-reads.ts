@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { type Engine, safeSum } from "../engine/engine.ts";
 import { bucketOf, isWithin } from "./latency-reads.ts";
-import type { OutcomePoint, OutcomeSums, StoredOutcome, TrafficRange } from "./contract.ts";
+import type { OutcomePoint, OutcomeSums, TrafficRange } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { noFailure } from "../../domain/requests.ts";
+import { noFailure, type OutcomeSum } from "../../domain/requests.ts";
 
 interface SuccessRow {
   period: number;
@@ -88,14 +88,14 @@ function pointsOf(
 
 const isFailure = ({ outcome, code }: OutcomeRow): boolean => code !== "" && outcome !== noFailure;
 
-function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
+function failuresOf(rows: readonly OutcomeRow[]): OutcomeSum[] {
   // Not one map by a text of all three: to join it takes as long as all the rest.
-  const sums = new Map<KeyId, Map<string, Map<string, StoredOutcome>>>();
+  const sums = new Map<KeyId, Map<string, Map<string, OutcomeSum>>>();
   for (const row of rows) {
     if (!isFailure(row)) continue;
     const { keyId, outcome, code, count, lastAt } = row;
-    const ofKey = sums.getOrInsertComputed(keyId, () => new Map<string, Map<string, StoredOutcome>>());
-    const ofOutcome = ofKey.getOrInsertComputed(outcome, () => new Map<string, StoredOutcome>());
+    const ofKey = sums.getOrInsertComputed(keyId, () => new Map<string, Map<string, OutcomeSum>>());
+    const ofOutcome = ofKey.getOrInsertComputed(outcome, () => new Map<string, OutcomeSum>());
     const sum = ofOutcome.getOrInsertComputed(code, () => ({ minute: 0, keyId, outcome, code, count: 0, lastAt: 0 }));
     sum.count += count;
     if (lastAt > sum.lastAt) sum.lastAt = lastAt;
@@ -105,5 +105,5 @@ function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
     .flatMap((ofOutcome) => Array.from(ofOutcome.values()));
 }
 
-const mostFirst = (failures: readonly StoredOutcome[]): StoredOutcome[] =>
+export const mostFirst = (failures: readonly OutcomeSum[]): OutcomeSum[] =>
   failures.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt || a.keyId - b.keyId);

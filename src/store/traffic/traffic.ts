@@ -4,8 +4,9 @@ import type { Engine, Statement } from "../engine/engine.ts";
 import { mergeRows, prepareLatencies, prepareMerging } from "./latencies.ts";
 import { listLatencies } from "./latency-reads.ts";
 import { sumOutcomes } from "./outcome-reads.ts";
-import type { StoredOutcome, TrafficStore, StoredBackend } from "./contract.ts";
+import type { TrafficStore, StoredBackend } from "./contract.ts";
 import { backendCountNames } from "../../domain/backends.ts";
+import type { OutcomeSum } from "../../domain/requests.ts";
 
 export function createTrafficStore(engine: Engine): TrafficStore {
   const { transaction, lock, pipeline } = engine;
@@ -27,7 +28,7 @@ export function createTrafficStore(engine: Engine): TrafficStore {
   };
 }
 
-function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly StoredOutcome[]) => Statement[] {
+function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly OutcomeSum[]) => Statement[] {
   const { outcomeMinute, outcomeHour } = tables;
   const rows = jsonRows(sql.placeholder("rows"));
   const number = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;

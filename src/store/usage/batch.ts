@@ -49,12 +49,14 @@ export class UsageBatch {
   /** By subject: each is settled once. */
   readonly #settled = new Map<SubjectId, SettledAdmission>();
   readonly #logsRequests: boolean;
-  readonly #log: LogRows;
+  readonly #dropped: Dropped;
+  readonly #rows: RequestRow[] = [];
+  readonly #amendments: RequestAmendment[] = [];
 
   /** @param logsRequests whether requests are also logged one by one. @param dropped is added to */
   constructor(logsRequests = false, dropped: Dropped = { requests: 0 }) {
     this.#logsRequests = logsRequests;
-    this.#log = { rows: [], amendments: [], dropped };
+    this.#dropped = dropped;
   }
 
   /** @returns false if the event reads a response that the batch has a read of already, of the same key */
@@ -76,41 +78,53 @@ export class UsageBatch {
         this.#increments,
         createIncrement(event, { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt }),
       );
-      if (this.#logsRequests) logEvent(this.#log, event, null);
+      this.#logEvent(event, null);
       return true;
     }
     const none = { inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt };
     addIncrement(this.#increments, { keyId, teamId, userId, model, minute, requestCount, ...none });
     const isFirst = this.#addRead({ ...event, model }, responseId);
-    if (this.#logsRequests)
-      logEvent(this.#log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
+    this.#logEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
     return isFirst;
   }
 
-  /** Adds a request that does not count to the log. */
-  addRequest(request: RequestRecord, endedAt: number): void {
-    if (this.#logsRequests) addRow(this.#log, request, { endedAt, usage: undefined, responseId: null });
+  /** Adds a request to the log. @param usage undefined if it does not count */
+  addRequest(request: RequestRecord, endedAt: number, usage?: CountedUsage, responseId: string | null = null): void {
+    if (!this.#logsRequests) return;
+    if (this.#rows.length < maxRequests) this.#rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
+    else this.#dropped.requests++;
   }
 
   /** Corrects the row of a request that counted before. */
-  amendRequest(request: RequestRecord): void {
-    if (this.#logsRequests) logEnd(this.#log, request);
+  amendRequest({ requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
+    const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
+    const end = { writtenUs, durationUs, responseBytes: receivedBytes };
+    if (keyId !== undefined) this.#amend({ requestId, keyId, responseId: null, ...noUsage, end });
   }
 
   isEmpty(): boolean {
-    const { rows, amendments } = this.#log;
     const counts = this.#increments.size + this.#owned.size + this.#creates.size + this.#reads.size;
-    return counts + rows.length + amendments.length === 0;
+    return counts + this.#rows.length + this.#amendments.length === 0;
   }
 
   usage(): FlushedUsage {
-    const { rows, amendments } = this.#log;
     return {
       increments: [...this.#increments.values()],
       responses: [...this.#owned.values(), ...this.#creates.values(), ...this.#reads.values()],
       settled: [...this.#settled.values()],
-      ...(this.#logsRequests && { requests: { rows, amendments } }),
+      ...(this.#logsRequests && { requests: { rows: this.#rows, amendments: this.#amendments } }),
     };
+  }
+
+  /** @param responseId set if the tokens are known only once they are counted */
+  #logEvent(event: UsageEvent, responseId: string | null): void {
+    const { request, closedAt, amends: requestId, keyId } = event;
+    if (request !== undefined) this.addRequest(request, closedAt, event, responseId);
+    else if (requestId !== undefined) this.#amend({ requestId, keyId, responseId, ...pickUsage(event) });
+  }
+
+  #amend(amendment: RequestAmendment): void {
+    if (this.#logsRequests && this.#amendments.length < maxRequests) this.#amendments.push(amendment);
   }
 
   #addRead(event: UsageEvent, responseId: string): boolean {
@@ -146,47 +160,11 @@ export interface Dropped {
   requests: number;
 }
 
-/** What a flush adds to the request log. */
-interface LogRows {
-  rows: RequestRow[];
-  amendments: RequestAmendment[];
-  dropped: Dropped;
-}
-
-/** @param responseId set if the tokens are known only once they are counted */
-function logEvent(log: LogRows, event: UsageEvent, responseId: string | null): void {
-  const { request, closedAt, amends: requestId, keyId } = event;
-  if (request !== undefined) addRow(log, request, { endedAt: closedAt, usage: event, responseId });
-  else if (requestId !== undefined) amend(log, { requestId, keyId, responseId, ...pickUsage(event) });
-}
-
-function logEnd(log: LogRows, { requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
-  const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
-  const end = { writtenUs, durationUs, responseBytes: receivedBytes };
-  if (keyId !== undefined) amend(log, { requestId, keyId, responseId: null, ...noUsage, end });
-}
-
-interface EndedRequest {
-  endedAt: number;
-  /** Undefined if it does not count. */
-  usage: CountedUsage | undefined;
-  responseId: string | null;
-}
-
-function addRow(log: LogRows, request: RequestRecord, { endedAt, usage, responseId }: EndedRequest): void {
-  if (log.rows.length < maxRequests) log.rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
-  else log.dropped.requests++;
-}
-
-function amend({ amendments }: LogRows, amendment: RequestAmendment): void {
-  if (amendments.length < maxRequests) amendments.push(amendment);
-}
-
 /**
  * Adds usage up by minute, key, team, user and model.
  * @param apart what else is not to be added to each other. @returns the sum that it is in now
  */
-export function addIncrement(sums: Map<string, UsageIncrement>, added: UsageIncrement, apart = ""): UsageIncrement {
+function addIncrement(sums: Map<string, UsageIncrement>, added: UsageIncrement, apart = ""): UsageIncrement {
   const { minute, keyId, teamId = 0, userId = 0, model = "" } = added;
   const id = `${minute}:${keyId}:${teamId}:${userId}:${apart}:${model}`;
   const sum = sums.get(id);

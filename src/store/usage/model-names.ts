@@ -11,14 +11,7 @@ const maxHourlyNames = 50;
 /** Days and keys whose names are kept in memory. */
 const maxCached = 10_000;
 
-export interface ModelNames {
-  /** Within a transaction: replaces names above the limit. */
-  limit(increments: readonly UsageIncrement[]): Promise<readonly UsageIncrement[]>;
-  /** The transaction was rolled back, so the database may lack names that were seen in it. */
-  forget(): void;
-}
-
-export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine): ModelNames {
+export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine) {
   /** By day and key. A name stays known: rows of days are not deleted. */
   const known = new Map<string, Set<string>>();
   const findNames = db
@@ -49,7 +42,8 @@ export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine
   let added = new Map<string, Set<string>>();
 
   return {
-    async limit(increments) {
+    /** Within a transaction: replaces names above the limit. */
+    async limit(increments: readonly UsageIncrement[]): Promise<readonly UsageIncrement[]> {
       added = new Map();
       const limited: UsageIncrement[] = [];
       for (const one of increments) {
@@ -58,6 +52,7 @@ export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine
       }
       return limited;
     },
+    /** The transaction was rolled back, so the database may lack names that were seen in it. */
     forget: () => known.clear(),
   };
 }

@@ -1,5 +1,5 @@
-import { and, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
+import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { CounterReading, ReconciledDay, ReconciliationStore, UsageStore } from "./contract.ts";
@@ -22,8 +22,12 @@ export function createReconciliationStore(
   settings: SettingsStore,
   usage: Pick<UsageStore, "sumOfMinutes">,
 ): ReconciliationStore {
-  const { db, transaction, lock, tables } = engine;
-  const { reconciliationDay: table, reconciliationBackendDay: backendTable } = tables;
+  const { db, transaction, lock, prepareInsert, tables } = engine;
+  const { reconciliationDay, reconciliationBackendDay: backendTable } = tables;
+  const prepareAdd = (table: SQLiteTable, ...key: string[]) =>
+    prepareInsert(table, [...key, ...reconciledFields], { key, added: reconciledFields });
+  const addDay = prepareAdd(reconciliationDay, "day");
+  const addBackendDay = prepareAdd(backendTable, "day", "backend");
 
   async function findReading<T extends object>(name: string): Promise<T | undefined> {
     const text = await settings.find(name);
@@ -44,17 +48,8 @@ export function createReconciliationStore(
       countedOutputTokens: counted.outputTokens,
       countedInputTokens: counted.inputTokens,
     };
-    if (backend === undefined) {
-      await db
-        .insert(table)
-        .values(row)
-        .onConflictDoUpdate({ target: table.day, set: sumsOf(table) });
-      return;
-    }
-    await db
-      .insert(backendTable)
-      .values({ ...row, backend })
-      .onConflictDoUpdate({ target: [backendTable.day, backendTable.backend], set: sumsOf(backendTable) });
+    const sums = reconciledFields.map((field) => row[field]);
+    await (backend === undefined ? addDay([[row.day, ...sums]]) : addBackendDay([[row.day, backend, ...sums]]))();
   }
 
   return {
@@ -114,12 +109,6 @@ async function sumDays({ rows, tables }: Engine, sinceDay: number): Promise<Reco
       ) as all_days where day >= ${sinceDay} group by 1 order by 1 desc`,
   );
 }
-
-/** What is added to a row that exists. */
-const sumsOf = (table: Record<ReconciledField, SQLiteColumn>): Record<ReconciledField, SQL> =>
-  mapCounters(reconciledFields, (field) => sql`${table[field]} + excluded.${sql.raw(snakeCase(field))}`);
-
-type ReconciledField = (typeof reconciledFields)[number];
 
 /**
  * Then it is not known what the backend generated between the last reading and its restart. Of several behind one address, or

@@ -1,4 +1,4 @@
-import { and, eq, gt, gte, lt, min, sql } from "drizzle-orm";
+import { and, eq, gt, gte, lt, min, type SQL, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberFrom, minutesPerHour } from "../../time/seoul.ts";
 import { prepareCountOwned, prepareFindOwners, prepareNotes } from "./stored.ts";
@@ -36,14 +36,14 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
 
   /** @param tokens gets what each response adds */
   async function writePart(part: FlushedUsage, now: number, tokens: Map<ResponseUsage, Usage>): Promise<void> {
-    const { increments, responses, requests, settled } = part;
+    const { increments, responses } = part;
     const added = responses.length === 0 ? [] : await note(responses, now);
     const newTokens = responses.map((response, index) =>
       incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
     );
     // What adds nothing needs no row of its minute.
     const counted = newTokens.filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0);
-    await write({ increments: [...increments, ...counted], requests, responses, newTokens, settled });
+    await write({ ...part, increments: [...increments, ...counted], newTokens });
     for (const [index, response] of responses.entries()) tokens.set(response, added[index] ?? noUsage);
   }
 
@@ -76,36 +76,26 @@ function prepareSums({
   tables,
 }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "hasMinutesFrom" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
-  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) =>
-    mapCounters(sumFields, (field) => sql`coalesce(${safeSum(table[field])}, 0)`.mapWith(Number));
-  const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
-    firstOrZero(
-      await db
-        .select(sumOf(usageMinute))
-        .from(usageMinute)
-        .where(and(gte(usageMinute.minute, from), lt(usageMinute.minute, to))),
-    );
+  const sumOf = async (
+    table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys,
+    where?: SQL,
+  ): Promise<UsageSum> => {
+    const sums = mapCounters(sumFields, (field) => sql`coalesce(${safeSum(table[field])}, 0)`.mapWith(Number));
+    return (await db.select(sums).from(table).where(where))[0] ?? noSum;
+  };
+  const sumOfMinuteRows = (from: number, to: number): Promise<UsageSum> =>
+    sumOf(usageMinute, and(gte(usageMinute.minute, from), lt(usageMinute.minute, to)));
 
   return {
-    async sumOfDay(day) {
-      return firstOrZero(
-        await db
-          .select(sumOf(usageDay))
-          .from(usageDay)
-          .where(and(eq(usageDay.day, dayNumberFrom(day)), gt(usageDay.keyId, 0))),
-      );
-    },
+    sumOfDay: (day) => sumOf(usageDay, and(eq(usageDay.day, dayNumberFrom(day)), gt(usageDay.keyId, 0))),
     async sumOfMinutes(from, to) {
       const firstHour = Math.ceil(from / minutesPerHour);
       const lastHour = Math.floor(to / minutesPerHour);
       if (firstHour >= lastHour) return await sumOfMinuteRows(from, to);
-      const hours = await db
-        .select(sumOf(usageHour))
-        .from(usageHour)
-        .where(and(gte(usageHour.hour, firstHour), lt(usageHour.hour, lastHour)));
+      const hours = await sumOf(usageHour, and(gte(usageHour.hour, firstHour), lt(usageHour.hour, lastHour)));
       const before = await sumOfMinuteRows(from, firstHour * minutesPerHour);
       const after = await sumOfMinuteRows(lastHour * minutesPerHour, to);
-      return addSums(firstOrZero(hours), addSums(before, after));
+      return addSums(hours, addSums(before, after));
     },
     async hasMinutesFrom(minute) {
       const [oldest] = await db.select({ minute: min(usageMinute.minute) }).from(usageMinute);
@@ -114,12 +104,6 @@ function prepareSums({
       const isWithout = and(gte(usageHour.hour, firstHour), lt(usageHour.hour, beforeHour));
       return (await db.select({ hour: usageHour.hour }).from(usageHour).where(isWithout).limit(1)).length === 0;
     },
-    async sumOfKeys() {
-      return firstOrZero(await db.select(sumOf(keys)).from(keys));
-    },
+    sumOfKeys: () => sumOf(keys),
   };
-}
-
-function firstOrZero(rows: UsageSum[]): UsageSum {
-  return rows[0] ?? noSum;
 }

@@ -7,51 +7,30 @@ import { toStorageError } from "../storage-error.ts";
 import { type FlushedUsage, partsByKey, type RefusedUsage, refusedOf } from "./batch.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
-import type { FlushedRequests } from "../requests/contract.ts";
 import type { FlushId } from "./contract.ts";
-import type { SettledAdmission } from "../../domain/admissions.ts";
-import {
-  chargeFields,
-  countedFields,
-  type ResponseUsage,
-  subjectsOf,
-  type UsageIncrement,
-  usageTotals,
-} from "../../domain/usage.ts";
+import { chargeFields, countedFields, subjectsOf, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
 
 /** @param idsOf the rows that an increment is added to */
 type AddSums = (increments: readonly UsageIncrement[], idsOf?: typeof subjectsOf) => Statement;
 
-export interface UsageWriter {
-  /** The other functions run within one. */
-  transaction: Engine["transaction"];
-  /** Records the last flush of its ledger. Resolves with false if this flush or a later one is recorded. */
-  recordFlush(flush: FlushId, now: number): Promise<boolean>;
-  /** 0 if none is recorded. */
-  findLastFlush(ledger: string): Promise<number>;
-  /** Adds usage to all tables of counts, and requests to the log. */
-  write(usage: {
-    increments: readonly UsageIncrement[];
-    requests: FlushedRequests | undefined;
-    /** With the tokens that each of them adds. */
-    responses?: readonly ResponseUsage[];
-    newTokens?: readonly UsageIncrement[];
-    settled?: readonly SettledAdmission[];
-    /** Whose sums of days do not hold an increment yet; by default those of all. */
-    missingInDays?: typeof subjectsOf;
-  }): Promise<void>;
-  /** The same key by key, where the database refuses the whole. @returns what it refuses of it */
-  writeByKey(usage: FlushedUsage, write: (part: FlushedUsage) => Promise<void>): Promise<RefusedUsage[]>;
+export type UsageWriter = ReturnType<typeof createUsageWriter>;
+
+interface WrittenUsage extends FlushedUsage {
+  /** The tokens that each of the responses adds. */
+  newTokens?: readonly UsageIncrement[];
+  /** Whose sums of days do not hold an increment yet; by default those of all. */
+  missingInDays?: typeof subjectsOf;
 }
 
-export function createUsageWriter(engine: Engine): UsageWriter {
+export function createUsageWriter(engine: Engine) {
   const addStatements = prepareAdding(engine);
   const addDays = prepareAddDays(engine);
   const modelNames = createModelNames(engine);
   const logStatements = prepareRequestLog(engine);
   const settle = prepareSettling(engine);
   return {
-    async writeByKey(usage, write) {
+    /** The same key by key, where the database refuses the whole. @returns what it refuses of it */
+    async writeByKey(usage: FlushedUsage, write: (part: FlushedUsage) => Promise<void>): Promise<RefusedUsage[]> {
       const refused: RefusedUsage[] = [];
       for (const part of partsByKey(usage)) {
         try {
@@ -65,14 +44,16 @@ export function createUsageWriter(engine: Engine): UsageWriter {
       }
       return refused;
     },
-    transaction(work) {
+    /** The other functions run within one. */
+    transaction<T>(work: () => Promise<T>): Promise<T> {
       const committed = engine.transaction(work);
       committed.catch(modelNames.forget);
       return committed;
     },
     ...prepareFlushes(engine),
-    async write(usage) {
-      const { increments, requests, responses = [], newTokens = [], settled = [], missingInDays = subjectsOf } = usage;
+    /** Adds usage to all tables of counts, and requests to the log. */
+    async write(usage: WrittenUsage): Promise<void> {
+      const { increments, requests, responses, newTokens = [], settled, missingInDays = subjectsOf } = usage;
       const limited = await modelNames.limit(increments);
       await engine.pipeline([
         ...(limited.length === 0 ? [] : addStatements(limited, addDays(increments, missingInDays))),
@@ -83,7 +64,7 @@ export function createUsageWriter(engine: Engine): UsageWriter {
   };
 }
 
-function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWriter, "recordFlush" | "findLastFlush"> {
+function prepareFlushes({ db, tables: { usageFlushes } }: Engine) {
   const upsert = db
     .insert(usageFlushes)
     .values({
@@ -104,10 +85,12 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
     .where(eq(usageFlushes.ledger, sql.placeholder("ledger")))
     .prepare();
   return {
-    async recordFlush({ ledger, number }, now) {
+    /** Records the last flush of its ledger. Resolves with false if this flush or a later one is recorded. */
+    async recordFlush({ ledger, number }: FlushId, now: number): Promise<boolean> {
       return (await upsert.execute({ ledger, flush: number, now })).length > 0;
     },
-    async findLastFlush(ledger) {
+    /** 0 if none is recorded. */
+    async findLastFlush(ledger: string): Promise<number> {
       return (await find.execute({ ledger }))[0]?.flush ?? 0;
     },
   };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { createPostLimit, parseGpuSamples, type StartPost } from "../../../src/admin/gpu/gpu.ts";
+import { createPostLimit, parseGpuSamples } from "../../../src/admin/gpu/gpu.ts";
 import { connectRaw, type RawClient } from "../../support/raw-client.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { shared } from "../../support/shared.ts";
@@ -256,7 +256,7 @@ describe("a reading", () => {
 
 describe("the limit of POSTs", () => {
   const time = { now: 0 };
-  let startPost: StartPost;
+  let startPost: ReturnType<typeof createPostLimit>;
   beforeEach(() => {
     time.now = 1_000_000;
     startPost = createPostLimit({ perSecond: 10, unfinished: 3 }, () => time.now);
