@@ -9,7 +9,7 @@ import { createRpc } from "./rpc.ts";
 /** One of the processes that share a port, as seen by its parent. */
 export type Child = ReturnType<typeof startChild>;
 
-export function startChild(options: {
+interface ChildOptions {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
@@ -21,7 +21,9 @@ export function startChild(options: {
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (pid: number) => void;
-}) {
+}
+
+export function startChild(options: ChildOptions) {
   const { command, env, aggregate, dispatch, catalog, mayLogRefused, machine, heartbeatLimits, onUnresponsive } =
     options;
   const listening = Promise.withResolvers<Addresses>();
