@@ -24,12 +24,10 @@ interface ChildOptions {
 }
 
 export function startChild(options: ChildOptions) {
-  const { command, env, aggregate, dispatch, catalog, mayLogRefused, machine, heartbeatLimits, onUnresponsive } =
-    options;
+  const { command, env, aggregate, dispatch, catalog, mayLogRefused, machine, heartbeatLimits } = options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
-  let stopping = false;
-  let hasListened = false;
+  let [stopping, hasListened] = [false, false];
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
   const places = new Map<number, ReturnType<Dispatch["enter"]>>();
@@ -47,7 +45,7 @@ export function startChild(options: ChildOptions) {
       heartbeat = startHeartbeat(heartbeatLimits, {
         ping: () => void rpc.call("ping").catch(() => {}),
         onUnresponsive() {
-          onUnresponsive(spawned.pid);
+          options.onUnresponsive(spawned.pid);
           child.kill();
         },
       });
