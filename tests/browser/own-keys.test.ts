@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { shared } from "../support/shared.ts";
 import { signIn } from "../support/sign-in.ts";
 import { violations } from "./support/axe.ts";
-import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, loseSession, startConsole } from "./support/console-under-test.ts";
 import { chooseFrom } from "./support/menus.ts";
 import { seed } from "./support/seed.ts";
 
@@ -18,20 +18,24 @@ const provider = {
   OIDC_DEFAULT_ROLE: "member",
 };
 
+const nobody = { userId: 0, cookie: "", csrf: "" };
+
 describe.skipIf(!hasBrowser)("who has signed in", () => {
   const started = shared(async () => {
-    let kim = { userId: 0, cookie: "", csrf: "" };
+    let [kim, lee] = [nobody, nobody];
     const console = await startConsole(undefined, { SECRET_KEY: signingKey, ...provider });
     await seed(console.program.dataDir, async (store) => {
       const team = await store.subjects.create("team", { name: "research", createdAt: 1 });
       if (typeof team === "string") throw new Error(team);
       await store.subjects.update("team", team.id, { limits: { tokens_per_day: 1_000_000 } });
       await store.keys.create({ name: "of others", key: "of-others-0123456789", createdAt: 1 });
-      kim = await signIn({ store, signingKey, clock: Date.now }, { name: "Kim", role: "member", teamId: team.id });
+      const at = { store, signingKey, clock: Date.now };
+      kim = await signIn(at, { name: "Kim", role: "member", teamId: team.id });
+      lee = await signIn(at, { name: "Lee", role: "admin" });
     });
     const member = { max_keys: 3, tokens_per_day: 5000, expires_in_days: 30 };
     await console.admin.expectOk("PUT", "/api/key-policy", { defaults: {}, member });
-    return { console, kim, [Symbol.asyncDispose]: () => console[Symbol.asyncDispose]() };
+    return { console, kim, lee, [Symbol.asyncDispose]: () => console[Symbol.asyncDispose]() };
   });
 
   test("comes to a page of their own from wherever, and asks for nothing that is of others", async () => {
@@ -56,6 +60,30 @@ describe.skipIf(!hasBrowser)("who has signed in", () => {
       "/api/me/usage",
       "/api/sessions",
     ]);
+  });
+
+  test("signs in again in another tab where a session ends beside what was entered", async () => {
+    const { console, lee } = started;
+    await using visit = await console.visit(signedIn, { anonymous: true, cookie: lee.cookie, expectedErrors: /401/ });
+    const { page, context } = visit;
+    await page.goto(`${console.program.adminUrl}/keys?new=1`);
+    const form = page.getByRole("dialog", { name: "New API key" });
+    await form.getByLabel("Name").fill("kept");
+    const [cookie] = await context.cookies();
+    await loseSession(visit);
+    await page.keyboard.press("Enter");
+    const ended = page.getByRole("dialog", { name: "Your session has ended" });
+    await ended.getByText("Sign in as Lee in another tab").waitFor();
+    const [tab] = await Promise.all([
+      context.waitForEvent("page"),
+      ended.getByRole("link", { name: "Sign in" }).click(),
+    ]);
+    await tab.getByRole("link", { name: /Sign in with/ }).waitFor();
+    // The provider sends it back.
+    await context.addCookies(cookie === undefined ? [] : [cookie]);
+    await tab.goto(console.program.adminUrl + signedIn);
+    await ended.waitFor({ state: "detached" });
+    expect(await form.getByLabel("Name").inputValue()).toBe("kept");
   });
 
   test("makes a key, whose secret is filled into a client's file, and works; then renames, switches and replaces it", async () => {

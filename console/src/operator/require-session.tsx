@@ -1,7 +1,7 @@
 import { Navigate, type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
 import { createEffect, createMemo, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
-import { isMember, mayHaveSession, session } from "../lib/session.ts";
+import { isMember, mayHaveSession, type Session, session } from "../lib/session.ts";
 import { Button } from "../ui/controls.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { SessionEndedDialog } from "./session-ended-dialog.tsx";
@@ -42,10 +42,10 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
     if (resuming()) void resume();
   });
   const [hasLeft, setHasLeft] = createSignal(false);
-  const username = createMemo((before: string | undefined) => session()?.username ?? before, undefined);
+  const last = createMemo((before: Session | undefined) => session() ?? before, undefined);
   // A memo, since it has to look before the page is gone. Only for a known user: the dialog does not ask for the name.
   const asksPassword = createMemo((before: boolean) => {
-    if (resuming() || session() !== undefined || username() === undefined || hasLeft()) return false;
+    if (resuming() || session() !== undefined || last() === undefined || hasLeft()) return false;
     return before || hasEntries();
   }, false);
   createEffect(() => session() !== undefined && setHasLeft(false));
@@ -62,8 +62,8 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
         <Show when={!isMember()} fallback={<Navigate href="/me" />}>
           <Show when={resuming() || session() !== undefined || asksPassword()}>
             <Shell {...props} onLeave={setHasLeft} />
-            <Show when={asksPassword()}>
-              <SessionEndedDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
+            <Show when={asksPassword() && last()}>
+              {(ended) => <SessionEndedDialog of={ended()} onLeave={() => setHasLeft(true)} />}
             </Show>
           </Show>
         </Show>
