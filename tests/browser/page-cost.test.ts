@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { measurePage, seedManyKeys, seedRequests, seedYear } from "./support/page-cost.ts";
 
-setDefaultTimeout(60_000);
+// A loaded machine takes long to seed so much.
+setDefaultTimeout(180_000);
 
 describe.skipIf(!hasBrowser)("with five hundred keys and a year of usage", () => {
   let console: ConsoleUnderTest;
