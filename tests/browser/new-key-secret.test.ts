@@ -117,6 +117,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     await dialog.getByRole("button", { name: "Done" }).click();
     // Its row is first until the page is left, whatever the table is sorted by.
     const rows = page.getByRole("rowheader");
+    await rows.filter({ hasText: "zoe" }).waitFor();
     expect(await rows.allTextContents()).toEqual(["zoe", "older"]);
     await page.getByRole("link", { name: "Usage" }).click();
     await page.goBack();
