@@ -10,7 +10,7 @@ import type { Key } from "../store/keys/contract.ts";
 import { openWriter } from "../store/sqlite/engine.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
+import { msPerDay } from "../time/seoul.ts";
 import { generatePast, writePast } from "./past.ts";
 import { writePastGpus } from "./past-gpus.ts";
 import { type Persona, personas } from "./personas.ts";
@@ -72,7 +72,7 @@ async function fill(
 }
 
 async function createKey(store: Store, name: string, now: number, daysAgo: number): Promise<Key> {
-  const createdAt = now - daysAgo * minutesPerDay * msPerMinute;
+  const createdAt = now - daysAgo * msPerDay;
   const key = await store.keys.create({ name, key: randomBytes(16).toString("hex"), createdAt });
   if (typeof key === "string") throw new Error("A random key already exists");
   return key;

@@ -1,4 +1,4 @@
-import { dayNumberOf, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
+import { dayNumberOf, minuteOf, minutesPerDay, minutesPerHour, msPerDay, msPerMinute } from "../time/seoul.ts";
 import type { RequestLogLimits } from "./requests/contract.ts";
 import type { Tables } from "./schema/schema.ts";
 
@@ -35,7 +35,6 @@ export interface ExpiringRows {
 }
 
 const always = (units: number) => (): number => units;
-const msPerDay = minutesPerDay * msPerMinute;
 const trafficDays = 31;
 /** The longest chart has 30 days. */
 const gpuDays = 30 + spareDays;

@@ -4,7 +4,7 @@ import { cachedTokensOf, wholeInput } from "../../domain/usage.ts";
 import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { dayNumberOf, monthOf, msPerDay, timestampOf } from "../../time/seoul.ts";
 import { shareNextRun } from "../../time/per-tick.ts";
 import { counterMembers, count, nullable, timestamp, responds } from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
@@ -66,7 +66,7 @@ export function getOwnActivity({ store, clock }: OwnActivityDeps) {
     const [month, { requests }, rules] = await Promise.all([
       readMonth(store, keyId, now),
       store.requests.list({ keyId }, shownRequests),
-      countRules(store.requests, { keyId, since: now - minutesPerDay * msPerMinute }),
+      countRules(store.requests, { keyId, since: now - msPerDay }),
     ]);
     return { this_month: month, client_rules: rules, requests: requests.map(requestBody) };
   });

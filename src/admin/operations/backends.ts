@@ -5,7 +5,7 @@ import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
 import { readTokensOf } from "../../domain/usage.ts";
-import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { bodyParser, csrfField } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import {
@@ -91,12 +91,12 @@ export const listBackends =
     const models = [...listed, ...discoveredModels()];
     const now = clock();
     const minute = minuteOf(now) + 1;
-    const dayBefore = minute - 24 * minutesPerHour;
+    const dayBefore = minute - minutesPerDay;
     const [statuses, figures, before, { requests }, draining, instances, { states }] = await Promise.all([
       backendStates(),
       store.traffic.backends(minute - minutesPerHour, minute, pointMinutes),
       store.traffic.backends(dayBefore - minutesPerHour, dayBefore),
-      store.requests.list({ since: now - minutesPerHour * 60_000 }, newestRequests),
+      store.requests.list({ since: now - minutesPerHour * msPerMinute }, newestRequests),
       store.backends.listDraining(),
       store.backends.listFiles(),
       watch.ready(),

@@ -2,7 +2,7 @@ import type { AdminDeps } from "../http/deps.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
 import { apiBody } from "../http/schemas.ts";
-import { timestampOf } from "../../time/seoul.ts";
+import { msPerDay, timestampOf } from "../../time/seoul.ts";
 import type { SettingsBody } from "./contract.ts";
 
 export const getSettings =
@@ -39,14 +39,14 @@ const backupOf = ({ succeeded, problem }: Backups, kind: keyof typeof commands):
 
 /** With its entries in indexes, and how many deletion takes at least where its pages are not in memory; measured on SQLite. */
 const [bytesPerRow, deletedPerMinute] = [220, 30_000];
-const [dayMs, mb] = [86_400_000, 1e6];
+const mb = 1e6;
 const grouped = (value: number): string => Math.ceil(value).toLocaleString("en-US");
 
 async function logHolds(requests: Store["requests"], now: number): Promise<string | undefined> {
   const [first, lastId] = [await requests.oldest(), await requests.lastId()];
   if (first === undefined) return undefined;
   const rows = lastId - first.id + 1;
-  const aDay = rows / Math.max(1, (now - first.endedAt) / dayMs);
+  const aDay = rows / Math.max(1, (now - first.endedAt) / msPerDay);
   const frees = `${grouped((aDay * bytesPerRow) / mb)} MB within ${grouped(aDay / deletedPerMinute)} min`;
   return `${grouped(rows)} requests, about ${grouped((rows * bytesPerRow) / mb)} MB; a day less frees ${frees}`;
 }

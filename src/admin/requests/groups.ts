@@ -5,7 +5,7 @@ import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
 import { apiBody, choice, count, integerParameter, nullable, timestamp, takesQuery } from "../http/schemas.ts";
-import { minutesPerDay, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { msPerDay, timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { logFilterOf } from "./requests.ts";
 import { logFilterParameters } from "./contract.ts";
@@ -79,7 +79,6 @@ export const groupsContract = takesQuery(
 /** About half a second of the database's time, of which a count waits for five milliseconds at most. */
 export const maxReads = 100;
 const maxClasses = 20;
-const msPerDay = minutesPerDay * msPerMinute;
 
 type Charged = RequestSums & { cost: number | null; costIsPartial: boolean };
 

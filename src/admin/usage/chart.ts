@@ -1,5 +1,13 @@
 import type { AdminDeps } from "../http/deps.ts";
-import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import {
+  bucketFloor,
+  minuteOf,
+  minutesPerDay,
+  minutesPerHour,
+  msPerDay,
+  msPerMinute,
+  timestampOf,
+} from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
 import { isByModel } from "../../store/reports/chart.ts";
@@ -12,7 +20,6 @@ const maxDays = 366;
 /** Buckets within the hour reach no further back, however long minute counts are kept. */
 const minuteDays = 31;
 const maxBuckets = 2000;
-const msPerDay = minutesPerDay * msPerMinute;
 
 export const getUsageChart =
   ({ store, clock, retention }: AdminDeps) =>

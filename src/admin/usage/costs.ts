@@ -8,8 +8,8 @@ import {
   dayNumberFrom,
   dayNumberOf,
   hourOfDay,
-  minutesPerDay,
   minutesPerHour,
+  msPerDay,
   msPerMinute,
   timestampOf,
 } from "../../time/seoul.ts";
@@ -22,7 +22,6 @@ import { hourDays, usageFilterOf } from "./ranges.ts";
 import { readReport } from "./report.ts";
 
 const msPerHour = minutesPerHour * msPerMinute;
-const msPerDay = minutesPerDay * msPerMinute;
 const maxDays = 366;
 const defaultDays = 30;
 

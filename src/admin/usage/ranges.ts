@@ -1,11 +1,11 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { keptMinutes, type Retention } from "../../store/retention.ts";
 import type { BucketRange, UsageFilter } from "../../store/reports/contract.ts";
-import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
+import { bucketFloor, minuteOf, minutesPerHour, msPerDay } from "../../time/seoul.ts";
 import type { ChartQuery, HistoryQuery } from "./contract.ts";
 
 export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "bucket_minutes">): BucketRange => ({
-  since: nowMs - query.days * minutesPerDay * msPerMinute,
+  since: nowMs - query.days * msPerDay,
   bucketMinutes: query.bucket_minutes,
 });
 

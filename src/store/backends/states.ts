@@ -1,13 +1,13 @@
 import { and, asc, desc, eq, gt, isNotNull, isNull, lte, max, not, or, type SQL, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { NoticeStore, StateStore } from "./contract.ts";
 
 /** What a process does not say again within this time stands no longer: it was killed, or cannot reach the database. */
 const leaseMs = 30_000;
-const pastMs = 30 * minutesPerDay * msPerMinute;
+const pastMs = 30 * msPerDay;
 const maxListed = 500;
 
 /** By the database's clock: those of two machines may differ. */

@@ -1,5 +1,5 @@
 import { and, inArray, lt, lte, type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { keyIdOf, requestColumns, withTokens } from "./row.ts";
 import type { FlushedRequests, RequestAmendment, RequestLogLimits } from "./contract.ts";
@@ -21,7 +21,7 @@ type WriteRequestLog = (
 ) => Statement[];
 
 /** What seems to have ended later than this was logged while a clock was ahead. */
-const maxAheadMs = minutesPerDay * msPerMinute;
+const maxAheadMs = msPerDay;
 /** Among so many of the oldest rows one is looked for that tells how far they are old. */
 const rowsAhead = 500;
 
@@ -115,7 +115,7 @@ export function prepareRequestLogDeletion(
   { db, tables: { requestLog } }: Engine,
   { days, rows: maxRows }: RequestLogLimits,
 ): (now: number, count: number) => Promise<number> {
-  const retentionMs = days * minutesPerDay * msPerMinute;
+  const retentionMs = days * msPerDay;
   const last = sql`(select max(id) from ${requestLog})`;
   const oldest = (count: SQL): SQL => sql`(select id from ${requestLog} order by id limit ${count})`;
   const counted = oldest(sql`cast(${sql.placeholder("count")} as bigint)`);

@@ -1,5 +1,5 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import { minutesPerDay, msPerMinute, offsetMinutes } from "../../time/seoul.ts";
+import { msPerDay, msPerMinute, offsetMinutes } from "../../time/seoul.ts";
 import { type Engine, safeSum } from "../engine/engine.ts";
 import type {
   RequestFilter,
@@ -40,7 +40,7 @@ export async function sumRequests<Trait extends RequestTrait>(
   const isCacheApart = sql`(${log.flags} & ${sql.raw(String(cacheApartBit))} > 0 or substr(${log.path}, 1, 12) = '/v1/messages' and ${cached} > coalesce(${log.inputTokens}, 0))`;
   const prompt = sql`coalesce(${log.inputTokens}, 0) + case when ${isCacheApart} then ${cached} else 0 end`;
   const computed: Partial<Record<RequestTrait, SQL>> = {
-    day: sql.raw(`(ended_at + ${offsetMinutes * msPerMinute}) / ${minutesPerDay * msPerMinute}`),
+    day: sql.raw(`(ended_at + ${offsetMinutes * msPerMinute}) / ${msPerDay}`),
     isRefused: sql`case when ${log.status} = 400 and ${log.outcome} = 'completed' then 1 else 0 end`,
     isReadAnew: sql`case when ${cached} * 2 < ${prompt} then 1 else 0 end`,
     clientRules: sql`${log.flags} & ${sql.raw(String(clientRuleBits))}`,

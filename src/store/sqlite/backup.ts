@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { dayNumberOf, minutesPerDay, msPerMinute, startOfDayNumber } from "../../time/seoul.ts";
+import { dayNumberOf, msPerDay, msPerMinute, startOfDayNumber } from "../../time/seoul.ts";
 import type { DatabaseStore } from "../engine/contract.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
@@ -57,7 +57,7 @@ const nameAt = (ms: number): string => `tollgate-${timestampOf(ms)}.db`;
 const namePattern = /^tollgate-\d{8}T\d{6}Z\.db$/;
 /** Left by a backup that was killed. Younger ones may still be written. */
 const unfinishedPattern = /^tollgate-\d{8}T\d{6}Z\.db(\.partial)?$/;
-const unfinishedAfterMs = 24 * 60 * 60 * 1000;
+const unfinishedAfterMs = msPerDay;
 
 /**
  * Makes a backup that is named after the time, and then deletes the oldest of those that this function made.
@@ -201,7 +201,7 @@ export function createBackups({
 
 function dueBefore(now: number, atMinute: number): number {
   const today = startOfDayNumber(dayNumberOf(now)) + atMinute * msPerMinute;
-  return today <= now ? today : today - minutesPerDay * msPerMinute;
+  return today <= now ? today : today - msPerDay;
 }
 
 function bytesFreeIn(folder: string): number {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { count, eq, inArray, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import type { UsageStore } from "./contract.ts";
-import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import { noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
 
 /**
@@ -66,7 +66,7 @@ interface Row extends ResponseUsage {
 }
 
 /** How old `usedAt` may be. */
-const usedMs = minutesPerDay * msPerMinute;
+const usedMs = msPerDay;
 
 /** 128 bits: two ids share a hash once in 10^20 pairs. */
 const hashOf = (id: string): string => createHash("sha256").update(id).digest().subarray(0, 16).toString("base64url");
