@@ -67,15 +67,7 @@ function LoginForm(props: {
         spellcheck={false}
         required
       />
-      <LabelledInput
-        label="Password"
-        class="field"
-        ref={password}
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        required
-      />
+      <PasswordInput ref={password} />
       <FormProblem login={login} />
       <button
         class="button wide"
@@ -125,6 +117,19 @@ function LoginForm(props: {
     </form>
   );
 }
+
+/** The administrator's. */
+export const PasswordInput = (props: Pick<JSX.InputHTMLAttributes<HTMLInputElement>, "ref">): JSX.Element => (
+  <LabelledInput
+    label="Password"
+    class="field"
+    ref={props.ref}
+    name="password"
+    type="password"
+    autocomplete="current-password"
+    required
+  />
+);
 
 export function FormProblem(props: { login: Login }): JSX.Element {
   return (

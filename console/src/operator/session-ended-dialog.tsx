@@ -1,10 +1,10 @@
 import { type JSX, onMount, Show } from "solid-js";
 import type { Session } from "../lib/session.ts";
 import { queryClient } from "../queries.ts";
-import { Button, LabelledInput } from "../ui/controls.tsx";
+import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { createLogin } from "./login.ts";
-import { FormProblem } from "./login-page.tsx";
+import { FormProblem, PasswordInput } from "./login-page.tsx";
 
 /** Asks for a new session above a dialog whose session has ended, so that what was entered there stays. */
 export function SessionEndedDialog(props: { of: Session; onLeave: () => void }): JSX.Element {
@@ -40,15 +40,7 @@ function PasswordForm(props: { username: string; onLeave: () => void }): JSX.Ele
       <p>Log in as {props.username} to go on. What you have entered is kept.</p>
       {/* For password managers. */}
       <input hidden type="text" name="username" autocomplete="username" value={props.username} readonly />
-      <LabelledInput
-        label="Password"
-        class="field"
-        ref={password}
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        required
-      />
+      <PasswordInput ref={password} />
       <FormProblem login={login} />
       <div class="dialog-actions">
         <Button onClick={() => props.onLeave()}>Leave</Button>
