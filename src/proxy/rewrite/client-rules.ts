@@ -3,28 +3,17 @@ import { readJsonInSteps, type Steps } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import type { Engine } from "../../domain/backends.ts";
 import type { ClientRule, ClientRules } from "../../domain/models.ts";
-import { dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
+import { type Program, programOf } from "../../domain/requests.ts";
+import { type BodyRule, dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
 import { createTurnSlot, developerToSystem, systemTurnsToUser, type TurnReader } from "./client-rules-turns.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { EngineContext } from "./engine-members.ts";
-import type { BodyRule } from "./rules.ts";
 
 /** What `auto` goes by. */
 export interface ClientContext extends EngineContext {
   userAgent: string | null;
 }
-
-/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
-const programs = ["claude-cli", "codex", "opencode"] as const;
-
-export type Program = (typeof programs)[number];
-
-/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
-const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
-
-export const programOf = (userAgent: string | undefined): Program | undefined =>
-  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
 
 interface Need {
   program: Program;

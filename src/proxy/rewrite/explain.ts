@@ -1,7 +1,6 @@
-import type { CapExemption } from "./caps.ts";
+import type { CapExemption } from "./tokens.ts";
 import type { ClientContext } from "./client-rules.ts";
-import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix } from "./rewrite.ts";
-import { streamUsages } from "./rules.ts";
+import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix, streamUsages } from "./rewrite.ts";
 import type { ModelNames } from "./model-names.ts";
 import type { Catalog, Model, Target } from "../../domain/models.ts";
 import type { Explanation, RequestChange } from "../../domain/requests.ts";

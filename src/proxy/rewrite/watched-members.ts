@@ -1,17 +1,10 @@
 import { defaultOutputTokens } from "../../domain/admissions.ts";
-import { findNumber, findString, isLiteral, findPositiveInteger } from "../json/bytes.ts";
-import {
-  createRepeatedSlot,
-  createSlot,
-  type JsonSlot,
-  type RepeatedSlot,
-  type JsonValue,
-  type SlotOptions,
-} from "../json/slots.ts";
+import { findPositiveInteger } from "../json/bytes.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type SlotOptions } from "../json/slots.ts";
 import { createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { createEngineMembers, type EngineMembers } from "./engine-members.ts";
+import { createEngineMembers, type EngineMembers, setsEngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -22,7 +15,8 @@ import {
   noneFound,
 } from "./members-not-allowed.ts";
 import { createOutputConfig, createTemplateKwargs } from "./reasoning-mode.ts";
-import type { BodyNeeds } from "./rules.ts";
+import type { ModelNames } from "./model-names.ts";
+import { createStreamOptions, type ForceUsage, isLenientBoolean } from "./requested-stream.ts";
 
 /** What multiplies the output. */
 export interface RequestedTexts {
@@ -34,7 +28,6 @@ export interface RequestedTexts {
   ofRequests: number | undefined;
 }
 
-export type StreamOptions = ReturnType<typeof createStreamOptions>;
 export type ThinkingBudget = ReturnType<typeof createThinkingBudget>;
 
 /** What clients send again with each turn of a conversation, mostly behind its messages, to which each turn adds some. */
@@ -44,6 +37,30 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 const maxDuplicates = 64;
 const newRepeated = (): RepeatedSlot => createRepeatedSlot(maxDuplicates);
 
+/** What holds for the requests of all models, and how the rules of each are found. */
+export interface RulesOfAll {
+  readonly names: ModelNames;
+  /** One of `streamUsages`. */
+  readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
+  /** They are for keys with limits of tokens or models: how many texts a body asks for is read, and what goes round these. */
+  readonly hasKeyRules: boolean;
+}
+
+/** Which members of a body the rules of any model may read. */
+export function needsOf({ names, streamUsage, hasKeyRules }: RulesOfAll) {
+  const { models, otherModels, backends } = names.catalog;
+  const all = [...models, otherModels];
+  return {
+    streamOptions: all.some((one) => streamUsage[one.forceStreamUsage] !== "off"),
+    reasoning: all.some(({ reasoning }) => reasoning),
+    hanGuard: all.some(({ hanGuard }) => hanGuard),
+    keyRules: hasKeyRules,
+    /** There are backends to choose from, of which one may have cached the opening. */
+    opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
+    engineMembers: setsEngineMembers(names.catalog),
+  };
+}
+
 export type RequestBody = ReturnType<typeof createRequestBody>;
 
 /**
@@ -51,7 +68,7 @@ export type RequestBody = ReturnType<typeof createRequestBody>;
  * serves any number of bodies, one after the other, because to create it takes as long as to read a short one. It holds
  * positions, and nothing of a body itself.
  */
-export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
+export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof needsOf>) {
   const model = newRepeated();
   const [maxTokens, maxCompletionTokens] = [newRepeated(), newRepeated()];
   const [maxOutputTokens, maxTokensInOtherCase] = [newRepeated(), newRepeated()];
@@ -69,7 +86,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
-  const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
+  const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions(maxDuplicates) : undefined;
   if (streamOptions !== undefined) {
     members["timings_per_token"] = streamOptions.timings;
     members["n"] = streamOptions.n;
@@ -186,7 +203,7 @@ function watchTexts({ batched }: Endpoint, members: Record<string, JsonSlot>, on
   members["prompt_embeds"] = members["prompt"];
   const background = createSlot({
     onValue(bytes) {
-      if (isLenientTrue(bytes, background)) onFound("background");
+      if (isLenientBoolean(bytes, background, true)) onFound("background");
     },
   });
   members["background"] = background;
@@ -237,42 +254,4 @@ function createThinkingBudget() {
   const type = createSlot();
   const budgetTokens = createSlot();
   return { slot: createSlot({ members: { type, budget_tokens: budgetTokens } }), type, budgetTokens };
-}
-
-function createStreamOptions() {
-  const includeUsage = createRepeatedSlot(maxDuplicates);
-  const continuousUsage = createSlot();
-  const members = { include_usage: includeUsage.slot, continuous_usage_stats: continuousUsage };
-  return {
-    all: createRepeatedSlot(maxDuplicates, { members, onStart: includeUsage.clear }),
-    /** Members of the last of them. */
-    includeUsage,
-    continuousUsage,
-    /** Beside them in the body. */
-    timings: createSlot(),
-    /** The same; absent where `RequestedTexts` has it. */
-    n: createSlot(),
-  };
-}
-
-/** Words that backends (pydantic, and so vLLM and SGLang) read as booleans, in any case. */
-const trueWords = new Set(["1", "t", "true", "y", "yes", "on"]);
-const falseWords = new Set(["0", "f", "false", "n", "no", "off"]);
-
-export function isLenientTrue(bytes: Uint8Array, value: JsonValue): boolean {
-  if (value.kind === "literal") return isLiteral(bytes, value, "true");
-  return findNumber(bytes, value) === 1 || isWord(bytes, value, trueWords);
-}
-
-export function isLenientFalse(bytes: Uint8Array, value: JsonValue): boolean {
-  if (value.kind === "literal") return isLiteral(bytes, value, "false");
-  return findNumber(bytes, value) === 0 || isWord(bytes, value, falseWords);
-}
-
-export function isAbsentOrNull(bytes: Uint8Array, value: JsonValue): boolean {
-  return value.kind === "absent" || isLiteral(bytes, value, "null");
-}
-
-function isWord(bytes: Uint8Array, value: JsonValue, words: ReadonlySet<string>): boolean {
-  return words.has(findString(bytes, value)?.toLowerCase() ?? "");
 }

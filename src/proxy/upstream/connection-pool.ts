@@ -32,16 +32,6 @@ export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, 
 }
 
 function poolOf({ since, hosts }: IdleConnections, host: string, clock: MonotonicClock) {
-  function findNext(): number {
-    for (let at = 0; at < poolSize; at++) if (since[at] !== undefined && hosts[at] === host) return at;
-    return -1;
-  }
-
-  function findRoom(): number {
-    const free = since.indexOf(undefined);
-    return free === -1 ? since.indexOf(Math.min(...since.map((one) => one ?? Infinity))) : free;
-  }
-
   return {
     /**
      * Called when a request is sent.
@@ -49,14 +39,16 @@ function poolOf({ since, hosts }: IdleConnections, host: string, clock: Monotoni
      * @returns puts its connection into the pool, due at the end of the response body; undefined if that one is not fit
      */
     take(isFit?: (idleMs: number) => boolean): (() => void) | undefined {
-      const next = findNext();
+      let next = 0;
+      while (next < poolSize && (since[next] === undefined || hosts[next] !== host)) next += 1;
       const idleSince = since[next];
       if (idleSince !== undefined) {
         if (isFit?.(clock() - idleSince) === false) return undefined;
         since[next] = undefined;
       }
       return () => {
-        const entry = findRoom();
+        let entry = since.indexOf(undefined);
+        if (entry === -1) entry = since.indexOf(Math.min(...since.map((one) => one ?? Infinity)));
         since[entry] = clock();
         hosts[entry] = host;
       };

@@ -111,23 +111,25 @@ export function createForward(deps: ForwardDeps): Forward {
     const stopConnectTimeout = deps.connectTimeout.watch((isCertain) =>
       abort(isCertain ? unconnected() : timedOut("connect_timeout")),
     );
+    const { method, headers, body: given } = request;
+    let upload: ReturnType<typeof createUpload> | undefined;
+    if (given instanceof ReadableStream) {
+      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
+      upload = createUpload(given, readTimeout, clientTimeout, stopConnectTimeout);
+    }
     const release = (): void => {
       removeRunning();
       readTimeout.clear();
       upload?.clear();
     };
-    let upload: ReturnType<typeof createUpload> | undefined;
-    if (request.body instanceof ReadableStream) {
-      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
-      upload = createUpload(request.body, readTimeout, clientTimeout, stopConnectTimeout);
-    }
     readTimeout.beginWait();
     try {
-      const putBack = takeConnection(request, pool);
-      const body = upload?.body ?? request.body;
-      const { method, headers } = request;
+      // Undefined: it gets a connection outside of the pool. One that is not repeated must have none that is being closed.
+      const isRepeated = repeatedByBun.has(method);
+      const mayPool = upload === undefined && method !== "DELETE";
+      const putBack = mayPool ? pool.take(isRepeated ? undefined : staysOpen) : undefined;
       const { signal } = aborter;
-      const keepalive = putBack !== undefined;
+      const [body, keepalive] = [upload?.body ?? given, putBack !== undefined];
       const response = await deps.fetch(url, { ...always, method, headers, body, signal, keepalive });
       hasResponded = true;
       deps.connectTimeout.onReceived();
@@ -136,7 +138,7 @@ export function createForward(deps: ForwardDeps): Forward {
         const value = response.headers.get(name);
         if (value !== null) response.headers.set(name, addressForClient(value, url, base));
       }
-      if (request.method === "HEAD" || response.body === null) putBack?.();
+      if (method === "HEAD" || response.body === null) putBack?.();
       const onBodyRead = (part: Uint8Array | undefined): void => {
         if (part === undefined) return putBack?.();
         deps.connectTimeout.onReceived();
@@ -205,15 +207,6 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
  */
 const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
 
-/**
- * A request that is not repeated must not be sent over a connection that the upstream is closing.
- * @returns puts its connection back into the pool; undefined if it gets one outside of it
- */
-function takeConnection({ method, body }: UpstreamRequest, pool: ConnectionPool): (() => void) | undefined {
-  if (body instanceof ReadableStream || method === "DELETE") return undefined;
-  return pool.take(repeatedByBun.has(method) ? undefined : staysOpen);
-}
-
 type Call = Pick<UpstreamRequest, "keyId" | "userId" | "startedAt">;
 
 interface RunningCallsDeps {
@@ -228,23 +221,21 @@ export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps) {
   const running = createBag<Call & { abort: (reason: AbortReason) => void }>();
   /** Ends requests that were let in before their key was revoked, and are sent after it. */
   const revokedUntil = new Map<SubjectId, number>();
-  const isRevoked = (id: SubjectId, { startedAt }: Call): boolean => startedAt <= (revokedUntil.get(id) ?? -1);
   stopping.addEventListener("abort", () => {
     for (const { abort } of running.list()) abort(stopped());
   });
   onKeyEnded((id, begunUntil) => {
     revokedUntil.set(id, Math.max(begunUntil, revokedUntil.get(id) ?? -1));
-    for (const one of running.list()) if (isOf(id, one) && isRevoked(id, one)) one.abort(revoked(id));
+    for (const one of running.list()) if (isOf(id, one) && one.startedAt <= begunUntil) one.abort(revoked(id));
   });
 
   return {
     /** @param abort called when it has to end, at once if it had to before. @returns removes it */
     add({ keyId, userId, startedAt }: Call, abort: (reason: AbortReason) => void): () => void {
-      const one = { keyId, userId, startedAt, abort };
       if (stopping.aborted) abort(stopped());
       const ids = userId === undefined ? [keyId] : [keyId, subjectOf(userId)];
-      for (const id of ids) if (isRevoked(id, one)) abort(revoked(id));
-      return running.add(one);
+      for (const id of ids) if (startedAt <= (revokedUntil.get(id) ?? -1)) abort(revoked(id));
+      return running.add({ keyId, userId, startedAt, abort });
     },
   };
 }
@@ -347,20 +338,9 @@ export function createForwards(
   };
 }
 
+export type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
-export interface ReadTimeout {
-  /**
-   * @param onClientTimeout given, the wait is for a client that takes nothing of what it is sent: it may take as long as the
-   * upstream may, and `noProgressMs` at least
-   */
-  beginWait(onClientTimeout?: () => void): void;
-  endWait(): void;
-  /** Ends it for good. */
-  clear(): void;
-}
-
-/** Calls `onTimeout` when a wait has lasted `timeoutMs`, and `onLook` at least once in that time as long as none has. */
-export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void, onLook?: () => void) => ReadTimeout;
+export type ReadTimeout = ReturnType<StartReadTimeout>;
 
 interface Wait {
   /** Infinity while the other side is not waited for. */
@@ -373,7 +353,7 @@ interface Wait {
  * Read timeouts that share one timer, set for the earliest of them. One timer for each response is a good part of what a
  * small response costs, and one for each wait more than a frame does.
  */
-export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout {
+export function createReadTimeouts(monotonic: MonotonicClock) {
   const waits = createBag<Wait>();
   let timer: Timer | undefined;
   /** Never later than the earliest `dueAt`. */
@@ -398,19 +378,25 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
     if (next < firesAt) arm(next);
   }
 
-  return (timeoutMs, onTimeout, onLook) => {
+  /** Calls `onTimeout` when a wait has lasted `timeoutMs`, and `onLook` at least once in that time as long as none has. */
+  return (timeoutMs: number, onTimeout: () => void, onLook?: () => void) => {
     const wait: Wait = { dueAt: Infinity, onTimeout, onLook };
     const remove = waits.add(wait);
     return {
-      beginWait(onClientTimeout) {
+      /**
+       * @param onClientTimeout given, the wait is for a client that takes nothing of what it is sent: it may take as long as
+       * the upstream may, and `noProgressMs` at least
+       */
+      beginWait(onClientTimeout?: () => void): void {
         wait.onTimeout = onClientTimeout ?? onTimeout;
         wait.dueAt = monotonic() + (onClientTimeout === undefined ? timeoutMs : Math.max(timeoutMs, noProgressMs));
         if (wait.dueAt < firesAt) arm(wait.dueAt);
       },
-      endWait() {
+      endWait(): void {
         wait.dueAt = Infinity;
       },
-      clear() {
+      /** Ends it for good. */
+      clear(): void {
         wait.dueAt = Infinity;
         remove();
       },

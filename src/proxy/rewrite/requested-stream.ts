@@ -1,8 +1,48 @@
-import { isLiteral, findPositiveInteger } from "../json/bytes.ts";
+// Whether a body requests a stream, by the booleans that backends read leniently, and the usage that is requested of it.
+
+import { findNumber, findPositiveInteger, findString, isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonSlot, JsonValue } from "../json/slots.ts";
-import { isLenientTrue, type StreamOptions } from "./watched-members.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot, type JsonValue } from "../json/slots.ts";
 import type { ModelRules } from "../../domain/models.ts";
+
+/** Words that backends (pydantic, and so vLLM and SGLang) read as booleans, in any case. */
+const trueWords = new Set(["1", "t", "true", "y", "yes", "on"]);
+const falseWords = new Set(["0", "f", "false", "n", "no", "off"]);
+
+/** Whether backends read the value as this boolean. */
+export function isLenientBoolean(bytes: Uint8Array, value: JsonValue, meant: boolean): boolean {
+  if (value.kind === "literal") return isLiteral(bytes, value, String(meant));
+  if (value.kind === "number") return findNumber(bytes, value) === Number(meant);
+  return (meant ? trueWords : falseWords).has(findString(bytes, value)?.toLowerCase() ?? "");
+}
+
+export const isAbsentOrNull = (bytes: Uint8Array, value: JsonValue): boolean =>
+  value.kind === "absent" || isLiteral(bytes, value, "null");
+
+/** @param stream the member. What is neither true nor false may be true to a backend. */
+export const requestsStream = (bytes: Uint8Array, stream: JsonValue): boolean =>
+  !isAbsentOrNull(bytes, stream) && !isLenientBoolean(bytes, stream, false);
+
+export type StreamOptions = ReturnType<typeof createStreamOptions>;
+
+/** @param most of each that is edited */
+export function createStreamOptions(most: number) {
+  const includeUsage = createRepeatedSlot(most);
+  const continuousUsage = createSlot();
+  const members = { include_usage: includeUsage.slot, continuous_usage_stats: continuousUsage };
+  return {
+    all: createRepeatedSlot(most, { members, onStart: includeUsage.clear }),
+    /** Members of the last of them. */
+    includeUsage,
+    continuousUsage,
+    /** Beside them in the body. */
+    timings: createSlot(),
+    /** The same; absent where `RequestedTexts` has it. */
+    n: createSlot(),
+  };
+}
+
+export type ForceUsage = ModelRules["forceStreamUsage"];
 
 /** What a stream has only for our own counting; the response's filter removes it. */
 export interface UsageAdded {
@@ -24,7 +64,7 @@ export function requestUsage(
   bytes: Uint8Array,
   root: JsonSlot,
   options: StreamOptions,
-  force: ModelRules["forceStreamUsage"],
+  force: ForceUsage,
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
   const { slot, values } = options.all;
@@ -48,7 +88,7 @@ export function requestTimings(
   { timings, n }: StreamOptions,
   givenN: JsonValue | undefined,
 ): Pick<UsageAdded, "timedChoices"> {
-  if (isLenientTrue(bytes, timings)) return {};
+  if (isLenientBoolean(bytes, timings, true)) return {};
   if (timings.kind === "absent") editor.addMember(root, "timings_per_token", "true");
   else editor.replace(timings, "true");
   return { timedChoices: findPositiveInteger(bytes, givenN ?? n) ?? 1 };
@@ -68,11 +108,11 @@ function completeOptions(
   const last = includeUsage.values.at(-1);
   if (last === undefined) editor.addMember(slot, "include_usage", "true");
   for (const value of includeUsage.values) if (!isLiteral(bytes, value, "true")) editor.replace(value, "true");
-  const hidden = last !== undefined && !isLenientTrue(bytes, last);
+  const hidden = last !== undefined && !isLenientBoolean(bytes, last, true);
 
   const adds = force === "continuous" && continuous.kind === "absent";
   if (adds) editor.addMember(slot, "continuous_usage_stats", "true");
   // Without include_usage, the client's own request for them had no effect, so what it causes now is ours.
-  const activates = hidden && isLenientTrue(bytes, continuous);
+  const activates = hidden && isLenientBoolean(bytes, continuous, true);
   return { includeUsage: hidden, continuousUsage: adds || activates };
 }
