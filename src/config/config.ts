@@ -16,7 +16,7 @@ import {
   integer,
   invalid,
   list,
-  port,
+  optionalInteger,
   readClientRules,
   readFile,
   readOrigins,
@@ -105,14 +105,8 @@ export const variables = {
     "an address or name to listen on, or unix:/ and the path of a socket",
   ),
   SOCKET_MODE: text(Type.String({ default: "0666", pattern: "^0?[0-7]{3}$" }), "a mode in octal, such as 0660"),
-  PROXY_MAX_CONCURRENCY: {
-    ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
-    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-  },
-  PROXY_MAX_PREFILL_TOKENS: {
-    ...integer({ minimum: 1, maximum: 1_000_000_000, default: 1 }),
-    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
-  },
+  PROXY_MAX_CONCURRENCY: optionalInteger({ minimum: 1, maximum: 1_000_000 }),
+  PROXY_MAX_PREFILL_TOKENS: optionalInteger({ minimum: 1, maximum: 1_000_000_000 }),
   LIMITS_FALLBACK: {
     ...choice(["local", "open", "closed"], "local"),
     allowed:
@@ -122,8 +116,9 @@ export const variables = {
   PROXY_QUEUE_TIMEOUT_LOW: seconds({ default: 3600 }),
   PROXY_BACKEND_WAIT: seconds({ default: 0 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
-  PORT: port,
-  ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
+  // 0: the kernel chooses a free port.
+  PORT: integer({ minimum: 0, maximum: 65_535, default: 8080 }),
+  ADMIN_PORT: optionalInteger({ minimum: 0, maximum: 65_535 }),
   ADMIN_HOST: text(Type.Optional(Type.String({ pattern: hostPattern })), "an address or name to listen on"),
   TLS_CERT: text(Type.Optional(Type.String()), "a file"),
   TLS_KEY: text(Type.Optional(Type.String()), "a file"),

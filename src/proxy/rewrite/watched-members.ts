@@ -4,7 +4,7 @@ import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type 
 import { createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { createEngineMembers, type EngineMembers, setsEngineMembers } from "./engine-members.ts";
+import { createEngineMembers, setsEngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -19,15 +19,7 @@ import type { ModelNames } from "./model-names.ts";
 import { createStreamOptions, type ForceUsage, isLenientBoolean } from "./requested-stream.ts";
 
 /** What multiplies the output. */
-export interface RequestedTexts {
-  n: RepeatedSlot;
-  bestOf: RepeatedSlot;
-  /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
-  prompts: number;
-  /** The output limits of the requests of a batch together; undefined for any other body. */
-  ofRequests: number | undefined;
-}
-
+export type RequestedTexts = ReturnType<typeof watchTexts>;
 export type ThinkingBudget = ReturnType<typeof createThinkingBudget>;
 
 /** What clients send again with each turn of a conversation, mostly behind its messages, to which each turn adds some. */
@@ -69,25 +61,29 @@ export type RequestBody = ReturnType<typeof createRequestBody>;
  * positions, and nothing of a body itself.
  */
 export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof needsOf>) {
-  const model = newRepeated();
-  const [maxTokens, maxCompletionTokens] = [newRepeated(), newRepeated()];
-  const [maxOutputTokens, maxTokensInOtherCase] = [newRepeated(), newRepeated()];
-  const [stream, serviceTier] = [createSlot(), createSlot()];
-  const members: Record<string, JsonSlot> = {
-    model: model.slot,
-    max_tokens: maxTokens.slot,
-    max_completion_tokens: maxCompletionTokens.slot,
-    max_output_tokens: maxOutputTokens.slot,
-    stream,
-    service_tier: serviceTier,
+  const [stream, serviceTier, maxTokensInOtherCase] = [createSlot(), createSlot(), newRepeated()];
+  const members: Record<string, JsonSlot> = { stream, service_tier: serviceTier };
+  const repeated = [maxTokensInOtherCase];
+  const watch = (name: string): RepeatedSlot => {
+    const values = newRepeated();
+    repeated.push(values);
+    members[name] = values.slot;
+    return values;
   };
-  const engineMembers = needs.engineMembers ? watchEngine(members) : undefined;
+  const model = watch("model");
+  const maxTokens = maxTokensNames.map(watch);
+  const engineMembers = needs.engineMembers ? createEngineMembers(maxDuplicates) : undefined;
+  for (const [name, given] of engineMembers ?? []) {
+    members[name] = given[0].slot;
+    repeated.push(...given);
+  }
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions(maxDuplicates) : undefined;
   if (streamOptions !== undefined) {
+    repeated.push(streamOptions.all, streamOptions.includeUsage);
     members["timings_per_token"] = streamOptions.timings;
     members["n"] = streamOptions.n;
   }
@@ -119,14 +115,10 @@ export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof n
       if (needs.keyRules) onFound(name, place);
       return isLimitName(name) ? maxTokensInOtherCase.slot : undefined;
     };
-  const texts = needs.keyRules ? watchTexts(endpoint, members, onFound) : undefined;
+  const texts = needs.keyRules ? watchTexts(endpoint, members, watch, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
   const inExtra = Object.fromEntries([...(engineMembers ?? [])].map(([name, [, { slot }]]) => [name, slot]));
   members["extra_body"] = createSlot({ members: inExtra, onOtherMember: otherMembersIn("extra_body.") });
-  const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase, ...[...(engineMembers?.values() ?? [])].flat()];
-  if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
-  if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
     body.notAllowed = noneFound;
     if (texts !== undefined) [texts.prompts, texts.ofRequests] = [0, undefined];
@@ -149,7 +141,7 @@ export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof n
       return false;
     },
     /** The same limit under its names of different years and endpoints. */
-    maxTokens: limits,
+    maxTokens,
     /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */
     maxTokensInOtherCase,
     texts,
@@ -167,12 +159,6 @@ export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof n
   return body;
 }
 
-function watchEngine(members: Record<string, JsonSlot>): EngineMembers {
-  const all = createEngineMembers(maxDuplicates);
-  for (const [name, [{ slot }]] of all) members[name] = slot;
-  return all;
-}
-
 /** In the order of `maxTokens`. */
 export const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
 
@@ -187,17 +173,26 @@ const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
 type OnFound = (name: MemberName, place?: string) => void;
 
-function watchTexts({ batched }: Endpoint, members: Record<string, JsonSlot>, onFound: OnFound): RequestedTexts {
-  const [n, bestOf] = [newRepeated(), newRepeated()];
-  const texts: RequestedTexts = { n, bestOf, prompts: 0, ofRequests: undefined };
+function watchTexts(
+  { batched }: Endpoint,
+  members: Record<string, JsonSlot>,
+  watch: (name: string) => RepeatedSlot,
+  onFound: OnFound,
+) {
+  const texts = {
+    n: watch("n"),
+    bestOf: watch("best_of"),
+    /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
+    prompts: 0,
+    /** The output limits of the requests of a batch together; undefined for any other body. */
+    ofRequests: undefined as number | undefined,
+  };
   // A list of numbers is one prompt: its tokens.
   const prompt = createSlot({
     onValue() {
       if (prompt.kind !== "number") texts.prompts += 1;
     },
   });
-  members["n"] = n.slot;
-  members["best_of"] = bestOf.slot;
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];

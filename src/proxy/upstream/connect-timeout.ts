@@ -188,14 +188,7 @@ function parseAddress(hex: string): string {
 }
 
 /** proc_net_tcp(5): state 02 is SYN_SENT. */
-function findConnecting(
-  table: string,
-  port: number,
-): {
-  /** Where it connects to. */
-  address: string;
-  inode: string;
-}[] {
+function findConnecting(table: string, port: number) {
   const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
   const line = new RegExp(String.raw`^ *\d+: \S+ (\w+):${hexPort} 02 \S+ \S+ \S+ +\d+ +\d+ (\d+)`, "gm");
   return [...table.matchAll(line)].map(([, address = "", inode = ""]) => ({ address: parseAddress(address), inode }));
