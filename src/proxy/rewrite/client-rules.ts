@@ -105,24 +105,25 @@ export function* mendInSteps(
   const marksFullContext = due.includes("full_context_code");
   if (due.length === Number(marksFullContext)) return { kinds: [], first: undefined, marksFullContext };
   const run = developerToSystem(endpoint.turns === "input");
-  const readers: Partial<Record<ClientRule, TurnReader>> = {
+  const all: Partial<Record<ClientRule, TurnReader | BodyRule>> = {
     system_turns_to_user: systemTurnsToUser(),
     developer_to_system: run,
-  };
-  const bodyRules: Partial<Record<ClientRule, BodyRule>> = {
     drop_billing_line: dropBillingLine(),
     function_tools_only: functionToolsOnly(),
   };
   const members: Record<string, JsonSlot> = {};
-  const turnReaders = due.flatMap((rule) => readers[rule] ?? []);
-  if (endpoint.turns !== undefined && turnReaders.length > 0) members[endpoint.turns] = createTurnSlot(turnReaders);
-  for (const { member, slot } of due.flatMap((rule) => bodyRules[rule] ?? [])) members[member] = slot;
+  const readers: TurnReader[] = [];
+  for (const one of due.flatMap((rule) => all[rule] ?? [])) {
+    if ("slot" in one) members[one.member] = one.slot;
+    else readers.push(one);
+  }
+  if (endpoint.turns !== undefined && readers.length > 0) members[endpoint.turns] = createTurnSlot(readers);
   yield* readJsonInSteps(bytes, createSlot({ members }));
 
   const kinds: ClientRule[] = [];
   for (const rule of due) {
     const before = editor.edits.length;
-    (readers[rule] ?? bodyRules[rule])?.edit(editor, bytes);
+    all[rule]?.edit(editor, bytes);
     if (editor.edits.length > before) kinds.push(rule);
   }
   return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined, marksFullContext };

@@ -1,6 +1,6 @@
 import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonValue } from "../json/slots.ts";
+import type { JsonValue, Span } from "../json/slots.ts";
 import type { Catalog, DiscoveredModels, Model, Target } from "../../domain/models.ts";
 import type { RequestedNames } from "../../domain/requests.ts";
 
@@ -118,7 +118,7 @@ export function matchable(name: string): string {
 
 interface RewrittenModel {
   model: RequestedNames;
-  named: NamedModel;
+  target: NamedModel;
 }
 
 /** Rewrites every `model`. @returns what became of the last one, which backends use; undefined: it is no name */
@@ -131,27 +131,23 @@ export function rewriteModel(
   const hasFile = names.catalog.file !== undefined;
   let last: RewrittenModel | undefined;
   for (const value of hasFile ? values.slice(-1) : values) {
-    const asked = findModelName(bytes, value);
     last = undefined;
-    if (asked === undefined) continue;
-    const named = resolveModel(asked, names);
-    if (named.sent !== asked) editor.replace(value, JSON.stringify(named.sent));
-    last = { named, model: { asked, sent: named.sent, name: named.name } };
+    if (value.kind !== "string") continue;
+    const asked = findString(bytes, value) ?? endsOf(bytes, contentOf(value));
+    const target = resolveModel(asked, names);
+    const { sent, name } = target;
+    if (sent !== asked) editor.replace(value, JSON.stringify(sent));
+    last = { target, model: { asked, sent, name } };
   }
   if (!hasFile || last === undefined) return last;
   // A backend that uses the first must not run another model than is counted.
-  for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.named.sent));
+  for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.target.sent));
   return last;
 }
 
 /** No rule looks at more of a name. */
 const maxAffixLength = 1024;
 
-/** Undefined if it is not a string. The middle of a name of more than 64 KiB is left out. */
-function findModelName(bytes: Uint8Array, value: JsonValue): string | undefined {
-  if (value.kind !== "string") return undefined;
-  const name = findString(bytes, value);
-  if (name !== undefined) return name;
-  const content = contentOf(value);
-  return decodeHead(bytes, content, maxAffixLength) + decodeTail(bytes, content, maxAffixLength);
-}
+/** The middle of a name of more than 64 KiB is left out. */
+const endsOf = (bytes: Uint8Array, content: Span): string =>
+  decodeHead(bytes, content, maxAffixLength) + decodeTail(bytes, content, maxAffixLength);

@@ -16,12 +16,9 @@ export function isLenientBoolean(bytes: Uint8Array, value: JsonValue, meant: boo
   return (meant ? trueWords : falseWords).has(findString(bytes, value)?.toLowerCase() ?? "");
 }
 
-export const isAbsentOrNull = (bytes: Uint8Array, value: JsonValue): boolean =>
-  value.kind === "absent" || isLiteral(bytes, value, "null");
-
 /** @param stream the member. What is neither true nor false may be true to a backend. */
 export const requestsStream = (bytes: Uint8Array, stream: JsonValue): boolean =>
-  !isAbsentOrNull(bytes, stream) && !isLenientBoolean(bytes, stream, false);
+  stream.kind !== "absent" && !isLiteral(bytes, stream, "null") && !isLenientBoolean(bytes, stream, false);
 
 export type StreamOptions = ReturnType<typeof createStreamOptions>;
 
@@ -54,6 +51,14 @@ export interface UsageAdded {
 
 export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: false };
 
+interface UsageWanted {
+  force: ForceUsage;
+  /** All that it may go to is llama.cpp. */
+  isTimed: boolean;
+  /** How many choices the body asks for, if another reader has that. */
+  givenN: JsonValue | undefined;
+}
+
 /**
  * Requests a stream's usage if the client did not. To be called only for a body that asks for a stream. Of several options
  * or members the last one says what the client wants; all of them are edited, because backends differ in which one they
@@ -64,7 +69,7 @@ export function requestUsage(
   bytes: Uint8Array,
   root: JsonSlot,
   options: StreamOptions,
-  force: ForceUsage,
+  { force, isTimed, givenN }: UsageWanted,
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
   const { slot, values } = options.all;
@@ -77,11 +82,12 @@ export function requestUsage(
     : '{"include_usage":true}';
   for (const value of isObject ? values.slice(0, -1) : values) editor.replace(value, json);
   if (values.length === 0) editor.addMember(root, "stream_options", json);
-  return added;
+  if (!isTimed || !added.continuousUsage) return added;
+  return { ...added, ...requestTimings(editor, bytes, root, options, givenN) };
 }
 
 /** llama.cpp counts each choice as it runs, and no other way: not in a stream that is cut, nor all choices together. */
-export function requestTimings(
+function requestTimings(
   editor: JsonEditor,
   bytes: Uint8Array,
   root: JsonSlot,

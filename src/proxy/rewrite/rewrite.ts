@@ -37,16 +37,8 @@ import {
 } from "./watched-members.ts";
 import { type FoundMembers, noneFound } from "./members-not-allowed.ts";
 import { createModelNames, rewriteModel } from "./model-names.ts";
-import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
-import {
-  type ForceUsage,
-  isAbsentOrNull,
-  noUsageAdded,
-  requestsStream,
-  requestTimings,
-  requestUsage,
-  type UsageAdded,
-} from "./requested-stream.ts";
+import { fillTemplateKwargs, hasThinkingOff, reasoningMode } from "./reasoning-mode.ts";
+import { type ForceUsage, noUsageAdded, requestsStream, requestUsage, type UsageAdded } from "./requested-stream.ts";
 import type { Catalog, CurrentCatalog, DiscoveredModels, Target } from "../../domain/models.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
@@ -224,26 +216,27 @@ export function* rewriteInSteps(
   rules: RewriteRules,
   client?: ClientContext,
 ): Steps<Rewritten | RefusedBody> {
-  const target = rules.names.unnamed;
-  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
+  const { names, streamUsage, recall, timed = noBackends } = rules;
+  if (isUtf16Or32(bytes) && endpoint.takesJson) return { refused: "not_utf8" };
   const readKnown = bytes.length > maxBlockBytes ? rules.knownBlocks?.(body.shape) : undefined;
   const isJson = yield* readJsonInSteps(bytes, body.root, readKnown);
   if (!isJson && endpoint.takesJson && !isUtf8(bytes) && (yield* beginsObjectInSteps(bytes))) {
     return { refused: "not_utf8" };
   }
-  if (!isJson || body.root.kind !== "object") return { ...untouched, target };
-  if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
+  if (!isJson || body.root.kind !== "object") return { ...untouched, target: names.unnamed };
+  for (const { isOverflowing } of body.repeated) if (isOverflowing) return { refused: "too_many_duplicates" };
 
   const editor = new JsonEditor();
   const kinds: RequestChange[] = [];
-  const { model, named } = rewriteModel(editor, bytes, body.model.values, rules.names) ?? noModel;
-  const { rules: held, candidates } = named ?? target;
+  const named = rewriteModel(editor, bytes, body.model.values, names);
+  const target = named?.target ?? names.unnamed;
+  const { rules: held, candidates } = target;
   if (editor.edits.length > 0) kinds.push("model");
   const isFlex = isString(bytes, body.serviceTier, "flex");
   if (body.engineMembers !== undefined) {
     const priority = isFlex ? "low" : client?.priority;
-    const request = { target: named ?? target, takesJson: endpoint.takesJson, client, priority };
-    setEngineMembers(editor, bytes, body.root, body.engineMembers, rules.names.catalog, request);
+    const request = { target, takesJson: endpoint.takesJson, client, priority };
+    setEngineMembers(editor, bytes, body.root, body.engineMembers, names.catalog, request);
   }
   let mended: Mended | undefined;
   if (held.clientRules.length > 0) {
@@ -253,23 +246,22 @@ export function* rewriteInSteps(
   }
   const capped = yield* capTokensInSteps(editor, bytes, body, held);
   if (capped.lowered !== undefined) kinds.push("max_tokens");
-  let mode: ReasoningMode | undefined;
+  let isMaximum = false;
   if (body.reasoning !== undefined && held.reasoning) {
-    mode = reasoningMode(bytes, body.reasoning.outputConfig, named?.nonThinking === true);
-    if (fillTemplateKwargs(editor, bytes, body.root, body.reasoning.templateKwargs, mode)) kinds.push("thinking");
+    const { templateKwargs, outputConfig } = body.reasoning;
+    const mode = reasoningMode(bytes, outputConfig, named?.target.nonThinking === true);
+    if (fillTemplateKwargs(editor, bytes, body.root, templateKwargs, mode)) kinds.push("thinking");
+    isMaximum = mode === "max" && !hasThinkingOff(bytes, templateKwargs);
   }
-  const guard = held.hanGuard ? { recall: rules.recall } : undefined;
-  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, guard, first: mended?.first }));
+  const guard = held.hanGuard ? { recall } : undefined;
+  kinds.push(...prefixSystem(editor, bytes, body, { system: endpoint.system, isMaximum, guard, first: mended?.first }));
   const before = editor.edits.length;
   const stream = requestsStream(bytes, body.stream);
-  let usageAdded =
-    stream && body.streamOptions !== undefined
-      ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.streamUsage[held.forceStreamUsage])
-      : noUsageAdded;
-  const isTimed = usageAdded.continuousUsage && candidates.every((name) => rules.timed?.has(name) === true);
-  if (isTimed && body.streamOptions !== undefined) {
-    const [givenN] = body.texts?.n.values ?? [];
-    usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
+  let usageAdded = noUsageAdded;
+  if (stream && body.streamOptions !== undefined) {
+    const isTimed = timed.size > 0 && candidates.every((name) => timed.has(name));
+    const how = { force: streamUsage[held.forceStreamUsage], isTimed, givenN: body.texts?.n.values[0] };
+    usageAdded = requestUsage(editor, bytes, body.root, body.streamOptions, how);
   }
   if (editor.edits.length > before) kinds.push("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
@@ -279,13 +271,13 @@ export function* rewriteInSteps(
     stream,
     isFlex,
     usageAdded,
-    asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
-    model,
-    target: named ?? target,
+    asksForUsage: body.givenOptions?.kind === "object",
+    model: named?.model,
+    target,
     changes,
     maxTokens: body.texts?.ofRequests ?? capped.largest,
     maxTokensName: capped.largestName,
-    ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
+    ...countTexts(bytes, body.texts),
     capExemption: capped.exemption,
     notAllowed: findNotAllowed(bytes, endpoint, body),
     isStored: body.store === undefined || !isLiteral(bytes, body.store, "false"),
@@ -294,29 +286,27 @@ export function* rewriteInSteps(
   };
 }
 
-const noModel = { model: undefined, named: undefined };
+const noBackends: ReadonlySet<string> = new Set();
 
 type Texts = Pick<Rewritten, "times" | "prompts">;
 
 const oneText: Texts = { times: 1, prompts: 1 };
 
 /** A backend generates `best_of` texts to return `n`, for each of its prompts. One that comes twice is refused. */
-function countTexts(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Texts {
-  const prompts = Math.max(1, given);
+function countTexts(bytes: Uint8Array, texts: RequestedTexts | undefined): Texts {
+  if (texts === undefined) return oneText;
+  const prompts = Math.max(1, texts.prompts);
   let choices = 1;
-  for (const { values } of [n, bestOf]) {
+  for (const { values } of [texts.n, texts.bestOf]) {
     if (values[0] !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, values[0]) ?? 1);
   }
   return { times: prompts * choices, prompts };
 }
 
 /** Detects them as Python's json module does: by a byte order mark, or by a zero among the first two bytes. */
-function isUtf16Or32(bytes: Uint8Array): boolean {
-  const first = bytes[0];
-  const second = bytes[1];
-  if (first === undefined || second === undefined) return false;
-  return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
-}
+const isUtf16Or32 = ({ length, 0: first, 1: second }: Uint8Array): boolean =>
+  length > 1 &&
+  (first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe));
 
 /** Blanks of any kind may stand before it: all of a body, in steps of a tenth of a millisecond. */
 function* beginsObjectInSteps(bytes: Uint8Array): Steps<boolean> {
@@ -329,9 +319,9 @@ function* beginsObjectInSteps(bytes: Uint8Array): Steps<boolean> {
 }
 
 interface PrefixReasons {
-  endpoint: Endpoint;
-  /** Undefined if the model has none. */
-  mode: ReasoningMode | undefined;
+  system: Endpoint["system"];
+  /** The most effort is asked for. */
+  isMaximum: boolean;
   /** Undefined if the model has no Han guard. */
   guard: { recall: Recall | undefined } | undefined;
   /** The message that will be the first, if it is none of those that came. */
@@ -346,15 +336,14 @@ function prefixSystem(
   editor: JsonEditor,
   bytes: Uint8Array,
   body: RequestBody,
-  reasons: PrefixReasons,
+  { system, isMaximum, guard, first: made }: PrefixReasons,
 ): readonly RequestChange[] {
-  const { endpoint, mode, guard } = reasons;
-  const { root, conversation, reasoning } = body;
+  const { root, conversation } = body;
   // The backend refuses a body without a conversation.
   if (conversation === undefined || conversation.first.value.kind === "absent") return [];
   const kinds: RequestChange[] = [];
   const prefixes: string[] = [];
-  if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
+  if (isMaximum) {
     kinds.push("system_prompt_effort");
     prefixes.push(maximumEffortPrefix);
   }
@@ -365,8 +354,8 @@ function prefixSystem(
   if (kinds.length === 0) return [];
   const before = editor.edits.length;
   const text = prefixes.join(separator);
-  const first = reasons.first ?? conversation.first;
-  if (endpoint.system !== "message") prefixMember(editor, bytes, root, "system", conversation.system, text);
+  const first = made ?? conversation.first;
+  if (system !== "message") prefixMember(editor, bytes, root, "system", conversation.system, text);
   else if (first.isSystem) prefixMember(editor, bytes, first.value, "content", first.content, text);
   else editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
   return editor.edits.length > before ? kinds : [];

@@ -135,11 +135,8 @@ export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof n
     notAllowed: noneFound,
     /** Whether a response is stored; undefined for bodies of other paths. */
     store,
-    /** A member that would be edited comes more often than is kept. */
-    hasTooManyDuplicates(): boolean {
-      for (const { isOverflowing } of repeated) if (isOverflowing) return true;
-      return false;
-    },
+    /** All that would be edited as often as it comes. */
+    repeated,
     /** The same limit under its names of different years and endpoints. */
     maxTokens,
     /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */

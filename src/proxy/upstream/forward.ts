@@ -2,7 +2,7 @@
 //
 // It keeps true: whoever ends a request first says why, with an AbortReason, and all that belongs to it is aborted with
 // that (`abort-reason.ts` has each reason). Only paths below the configured `/v1/` are asked for. A request that must
-// not be sent twice gets no connection that may be closing (`connection-pool.ts`). Only waits for the other side count
+// not be sent twice gets no connection that may be closing (`connections.ts`). Only waits for the other side count
 // against a timeout. An error says whether nothing was sent; whether another backend gets the request then,
 // `failover.ts` decides. It knows the id of a key, and not its limits. What was tried for the connect timeout is told
 // there.
@@ -20,8 +20,16 @@ import {
   timedOut,
   unconnected,
 } from "./abort-reason.ts";
-import { addressOf, connectTo, type ConnectTimeout, countConnecting, createConnectTimeout } from "./connect-timeout.ts";
-import { type ConnectionPool, createConnectionPools, staysOpen } from "./connection-pool.ts";
+import {
+  addressOf,
+  type ConnectionPool,
+  connectTo,
+  type ConnectTimeout,
+  countConnecting,
+  createConnectionPools,
+  createConnectTimeout,
+  staysOpen,
+} from "./connections.ts";
 import { countProbes, serverOf } from "./probe.ts";
 import { isOf, type KeyId, type SubjectId, subjectOf, type UserId } from "../../domain/keys.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
@@ -29,11 +37,7 @@ import type { MonotonicClock } from "../../time/clock.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
-export interface ForwardDeps {
-  /** Origin and path prefix; no trailing slash. */
-  baseUrl: string;
-  /** The path of a UNIX socket, if the upstream listens on one. */
-  socket?: string | undefined;
+export interface ForwardDeps extends Pick<Backend, "baseUrl">, Partial<Pick<Backend, "socket">> {
   fetch: UpstreamFetch;
   pool: ConnectionPool;
   connectTimeout: ConnectTimeout;
