@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import {
+  type StringOptions,
   type TInteger,
   type TNumber,
   type TOptional,
@@ -56,6 +57,9 @@ export const text = <S extends TSchema>(schema: S, allowed: string): Variable<S>
   read: (value: string) => value,
   allowed,
 });
+
+export const optionalText = (allowed: string, options: StringOptions = {}): Variable<TOptional<TString>> =>
+  text(Type.Optional(Type.String(options)), allowed);
 
 export const list = (value: string): string[] =>
   value

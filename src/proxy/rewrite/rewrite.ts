@@ -18,7 +18,7 @@ import {
   runByLength,
   type Steps,
 } from "../json/read.ts";
-import { braceOpen, type JsonValue } from "../json/slots.ts";
+import { braceOpen } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, stepBytes } from "./tokens.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
@@ -338,7 +338,7 @@ function prefixSystem(
   body: RequestBody,
   { system, isMaximum, guard, first: made }: PrefixReasons,
 ): readonly RequestChange[] {
-  const { root, conversation } = body;
+  const { conversation } = body;
   // The backend refuses a body without a conversation.
   if (conversation === undefined || conversation.first.value.kind === "absent") return [];
   const kinds: RequestChange[] = [];
@@ -352,13 +352,23 @@ function prefixSystem(
     prefixes.push(hanGuardPrefix);
   }
   if (kinds.length === 0) return [];
-  const before = editor.edits.length;
   const text = prefixes.join(separator);
   const first = made ?? conversation.first;
-  if (system !== "message") prefixMember(editor, bytes, root, "system", conversation.system, text);
-  else if (first.isSystem) prefixMember(editor, bytes, first.value, "content", first.content, text);
-  else editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
-  return editor.edits.length > before ? kinds : [];
+  if (system === "message" && !first.isSystem) {
+    editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
+    return kinds;
+  }
+  const isMember = system === "member";
+  const given = isMember ? conversation.system : first.content;
+  if (given.kind === "absent") {
+    editor.addMember(isMember ? body.root : first.value, isMember ? "system" : "content", JSON.stringify(text));
+  } else if (given.kind === "string") editor.prependText(given, text, separator);
+  // Backends join parts without a separator, so the empty line is in the part.
+  else if (given.kind === "array") {
+    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
+  } else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
+  else return [];
+  return kinds;
 }
 
 export const maximumEffortPrefix =
@@ -372,20 +382,3 @@ export const hanGuardPrefix =
   "wants in them.";
 
 const separator = "\n\n";
-
-function prefixMember(
-  editor: JsonEditor,
-  bytes: Uint8Array,
-  owner: JsonValue,
-  name: string,
-  given: JsonValue,
-  text: string,
-): void {
-  if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
-  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
-  else if (given.kind === "string") editor.prependText(given, text, separator);
-  // Backends join parts without a separator, so the empty line is in the part.
-  else if (given.kind === "array") {
-    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
-  }
-}

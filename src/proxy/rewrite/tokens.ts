@@ -50,11 +50,7 @@ const noLimits: CappedTokens = {
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
-  {
-    maxTokens,
-    maxTokensInOtherCase,
-    thinkingBudget,
-  }: Pick<RequestBody, "maxTokens" | "maxTokensInOtherCase" | "thinkingBudget">,
+  { maxTokens, maxTokensInOtherCase, thinkingBudget }: RequestBody,
   rules: CapRules,
 ): Steps<CappedTokens> {
   let count = maxTokensInOtherCase.values.length;

@@ -387,10 +387,7 @@ export function createReadTimeouts(monotonic: MonotonicClock) {
     const wait: Wait = { dueAt: Infinity, onTimeout, onLook };
     const remove = waits.add(wait);
     return {
-      /**
-       * @param onClientTimeout given, the wait is for a client that takes nothing of what it is sent: it may take as long as
-       * the upstream may, and `noProgressMs` at least
-       */
+      /** @param onClientTimeout given, the wait is for a client that takes nothing: it has `noProgressMs` at least */
       beginWait(onClientTimeout?: () => void): void {
         wait.onTimeout = onClientTimeout ?? onTimeout;
         wait.dueAt = monotonic() + (onClientTimeout === undefined ? timeoutMs : Math.max(timeoutMs, noProgressMs));
