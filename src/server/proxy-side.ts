@@ -4,7 +4,7 @@ import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
-import type { ReadUsed } from "../proxy/request/admit.ts";
+import type { ReadUsed } from "../proxy/request/limit-refusals.ts";
 import type { IsSigned } from "../proxy/request/users.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/rewrite.ts";
 import { createProxy, type Proxy } from "../proxy/gateway.ts";
