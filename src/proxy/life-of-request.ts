@@ -44,12 +44,17 @@ import { type ModelListRequest, resolveModelList } from "./response/model-list.t
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { ClientResponse } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
-import { type Program, programOf } from "./rewrite/client-rules.ts";
-import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
-import type { ClientContext, RewriteRequest, Rewritten } from "./rewrite/rewrite.ts";
-import { noUsageAdded } from "./rewrite/stream-options.ts";
+import type {
+  ClientContext,
+  CurrentRewriting,
+  RewriteRequest,
+  Rewriters,
+  Rewriting,
+  Rewritten,
+} from "./rewrite/rewrite.ts";
+import { noUsageAdded } from "./rewrite/requested-stream.ts";
 import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { AbortReason, classifyFailure } from "./upstream/abort-reason.ts";
 import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
@@ -61,6 +66,7 @@ import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, Subject } from "../domain/keys.ts";
 import { hasLimit, type Priority, tokenLimits } from "../domain/limits.ts";
 import type { Backend, ClientRule } from "../domain/models.ts";
+import { type Program, programOf } from "../domain/requests.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   config: {

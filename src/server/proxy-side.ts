@@ -6,7 +6,7 @@ import { hash } from "../proxy/request/conversation.ts";
 import { HeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limit-refusals.ts";
 import type { IsSigned } from "../proxy/request/users.ts";
-import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
+import { createCurrentRewriting, createMemory } from "../proxy/rewrite/rewrite.ts";
 import { createProxy, type Proxy } from "../proxy/gateway.ts";
 import { createForwards, createReadTimeouts } from "../proxy/upstream/forward.ts";
 import type { Connections } from "../runtime/listen.ts";

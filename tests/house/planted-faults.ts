@@ -458,7 +458,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "member-background",
     says: "Work in the background is charged to no limit of tokens",
-    find: `if (isLenientTrue(bytes, background)) onFound("background");`,
+    find: `if (isLenientBoolean(bytes, background, true)) onFound("background");`,
     put: ``,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },

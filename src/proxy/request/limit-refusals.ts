@@ -4,7 +4,7 @@
 import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { estimateInput } from "../rewrite/estimate.ts";
+import { estimateInput } from "../rewrite/tokens.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
