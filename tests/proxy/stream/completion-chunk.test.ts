@@ -5,21 +5,22 @@ const read = (event: string) => readCompletionChunk(Buffer.from(event));
 const chunk = (choice: string, rest = "") => read(`data: {"choices":[${choice}]${rest}}\n\n`);
 
 describe("completion chunk", () => {
-  test("has the position of its usage in bytes of the event", () => {
+  test("has the position of its usage in bytes of its JSON text", () => {
     const event = Buffer.from('event: 안녕\r\ndata:{"a":"안녕","choices":[],"usage": {"prompt_tokens":1} }\r\n\r\n');
     const found = readCompletionChunk(event);
-    expect(found?.usage).toBe("object");
-    expect(event.subarray(found?.usageValue.start, found?.usageValue.end).toString()).toBe('{"prompt_tokens":1}');
-    expect(event.subarray(found?.tail).toString()).toBe(" }\r\n\r\n");
+    expect(found?.usage.kind).toBe("object");
+    expect(found?.json.subarray(found.usage.start, found.usage.end).toString()).toBe('{"prompt_tokens":1}');
+    expect(found?.json.subarray(found.root.tail).toString()).toBe(" }");
+    expect(event.subarray(found?.line.end).toString()).toBe("\r\n\r\n");
   });
 
   test.each([
-    ["an object", ',"usage":{}', "object"],
-    ["null", ',"usage":null', "null"],
-    ["a number", ',"usage":7', "absent"],
-    ["missing", "", "absent"],
-  ] as const)("recognises usage that is %s", (_, rest, usage) => {
-    expect(chunk("{}", rest)?.usage).toBe(usage);
+    ["an object", ',"usage":{}', "object", true],
+    ["null", ',"usage":null', "literal", false],
+    ["a number", ',"usage":7', "number", true],
+    ["missing", "", "absent", false],
+  ] as const)("recognises usage that is %s", (_, rest, kind, hasUsage) => {
+    expect(chunk("{}", rest)).toMatchObject({ usage: { kind }, hasUsage, hasNull: kind === "literal" });
   });
 
   test("recognises choices, and whether one ends", () => {
@@ -38,13 +39,6 @@ describe("completion chunk", () => {
     ["TGI", '{"delta":{"role":"assistant","content":"a","tool_calls":null}}', true, false],
   ])("tells by the choices of %s whether null means not set", (_, choice, nullIsUsual, nullWasReplaced) => {
     expect(chunk(choice)).toMatchObject({ nullIsUsual, nullWasReplaced });
-  });
-
-  test("returns members of the last chunk as they are written", () => {
-    const found = chunk("", ',"timings":{ "a" : 1.0 },"system_fingerprint":"fp\\u00e9"');
-    expect(found?.findMember("timings")).toBe('{ "a" : 1.0 }');
-    expect(found?.findMember("system_fingerprint")).toBe('"fp\\u00e9"');
-    expect(found?.findMember("__tool_call_incomplete")).toBeUndefined();
   });
 
   test.each([

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
 import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
@@ -68,7 +69,7 @@ const senders: [name: string, create: Create<Uint8Array>][] = meters.toSpliced(1
 ]);
 const readerOf = (contentType: string, contentEncoding: string | null): Create<unknown> => {
   return () => {
-    const passage = new Passage({ contentType, contentEncoding }, { listener: {} });
+    const passage = new Passage(kindOf(contentType, contentEncoding), { listener: {} });
     return (chunk) => passage.push(chunk);
   };
 };

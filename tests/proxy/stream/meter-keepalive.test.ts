@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { passTicks } from "../../support/event-loop.ts";
 import { readAll, readText, type StartedMeter, startMeter, text, write } from "./start-meter.ts";
-import { startKeepaliveTimer } from "../../../src/proxy/stream/transform-stream.ts";
+import { startKeepaliveTimer } from "../../../src/proxy/stream/meter.ts";
 
 const comment = ": keepalive\n\n";
 const long = `data: ${"x".repeat(64 * 1024)}`;
