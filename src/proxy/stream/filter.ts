@@ -296,7 +296,7 @@ export type CompletionChunk = NonNullable<ReturnType<typeof readChunk>>;
 export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
 
 /** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
-export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
+function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
   const line = findDataLine(event);
   return line && readChunk(event.subarray(line.start, line.end), line.start);
 }
