@@ -2,7 +2,8 @@ import type { Socket } from "bun";
 import type { Pacer } from "./pacer.ts";
 import { closesAfter, planActions } from "./plan-actions.ts";
 import type { SimulatorEvent } from "./recording.ts";
-import { createRequestParser, MalformedRequest, type RequestHead } from "./request-parser.ts";
+import { NotHttp } from "../http-parser.ts";
+import { createRequestParser, type RequestHead } from "./request-parser.ts";
 import { createRequest, type EndingKind, type IncomingRequest, type SimulatedRequest } from "./request.ts";
 import { runActions } from "./run-actions.ts";
 import type { Script } from "./script.ts";
@@ -71,7 +72,7 @@ export function receiveBytes(connection: Connection, bytes: Buffer): void {
     const rest = connection.feed(bytes);
     if (rest !== undefined && rest.length > 0) receiveBytes(connection, rest);
   } catch (error) {
-    if (!(error instanceof MalformedRequest)) throw error;
+    if (!(error instanceof NotHttp)) throw error;
     connection.wire.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     connection.wire.end();
   }
