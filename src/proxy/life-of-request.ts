@@ -26,7 +26,7 @@ import { type Bytes, hasBody, noBody, outgoingBodyOf, readBody } from "./request
 import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
-import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import { type HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
@@ -232,7 +232,7 @@ export class LifeOfRequest {
       await this.#knowKey();
       const own = this.#answerOurselves();
       if (own !== undefined) return this.#withOurHeaders(this.#complete(await own));
-      using held = this.#deps.heldBytes.open(this.#key.id);
+      using held = new HeldShare(this.#deps.heldBytes, this.#key.id);
       await this.#read(held);
       await this.#choose();
       await this.#admit();

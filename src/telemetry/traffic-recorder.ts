@@ -10,8 +10,7 @@ import { mapCounters } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
-import { type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
-import { lacksUsage } from "./request-metrics.ts";
+import { lacksUsage, type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
 import {
   backendCountNames,
   type BackendCounts,
