@@ -18,10 +18,7 @@ const senders: [name: string, create: () => Passage][] = [
 ];
 const holders: typeof senders = [
   ...senders,
-  [
-    "lines of JSON",
-    () => new Passage(kindOf("application/x-ndjson", null), { listener: {} }),
-  ],
+  ["lines of JSON", () => new Passage(kindOf("application/x-ndjson", null), { listener: {} })],
 ];
 
 /** The memory that each of `count` keeps after it was given `chunks`, which nobody else keeps. */
