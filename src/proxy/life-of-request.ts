@@ -58,7 +58,7 @@ import { noUsageAdded } from "./rewrite/requested-stream.ts";
 import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { AbortReason, classifyFailure } from "./upstream/abort-reason.ts";
 import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
-import { isEventStream } from "./stream/body-kind.ts";
+import { mediaTypeOf } from "./stream/body-kind.ts";
 import type { HabitsOf } from "./stream/usage.ts";
 import { type RequestQueue, Wait } from "./waiting.ts";
 import type { Reservation } from "../domain/admissions.ts";
@@ -586,7 +586,7 @@ export class LifeOfRequest {
     const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
     const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
-    tracker.record.streamed = isEventStream({ contentType: headers.get("content-type") });
+    tracker.record.streamed = mediaTypeOf(headers.get("content-type")).isEventStream;
     if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.record.backend ?? "", headers.get("server"));
     const backend = this.#rewriting.names.catalog.backends.length > 1 ? tracker.record.backend : undefined;
     const { upstream, created }: Announced =

@@ -61,8 +61,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-left-uncharged",
     says: "A stream that its client leaves early costs a limit of tokens no estimate",
-    find: `const ofStream = generates ? estimateStream(`,
-    put: `const ofStream = generates && isWhole ? estimateStream(`,
+    find: `this.isKnown || seen.estimatedTokens > 0 ? ofInput + ofOutput : 0`,
+    put: `isWhole && (this.isKnown || seen.estimatedTokens > 0) ? ofInput + ofOutput : 0`,
     tests: ["tests/wire/ways-round-a-limit.test.ts"],
   },
   {
@@ -77,7 +77,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A client sees the end of a stream before its count is committed",
     find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
     put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
-    tests: ["tests/proxy/stream/transform-stream.test.ts"],
+    tests: ["tests/proxy/stream/meter.test.ts"],
   },
   {
     id: "stream-asked-usage-shown",
@@ -91,7 +91,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "An error follows half an event",
     find: `const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);`,
     put: `const tooLong = bytes;`,
-    tests: ["tests/proxy/stream/transform-stream-failure.test.ts"],
+    tests: ["tests/proxy/stream/meter-failure.test.ts"],
   },
   {
     id: "stream-cut-between-cr-and-lf",
@@ -112,7 +112,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A heartbeat stands inside an event",
     find: `if (this.isTaken() && passage.position() === "between events")`,
     put: `if (this.isTaken())`,
-    tests: ["tests/proxy/stream/transform-stream-keepalive.test.ts"],
+    tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
   {
     id: "stream-clean-end",
@@ -126,7 +126,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,
     put: `return { ...usage, outputIsOpening: false, isAlone, elsewhere };`,
-    tests: ["tests/proxy/stream/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-last-choice",
@@ -140,7 +140,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A byte order mark after a comment of ours spoils the first line",
     find: `this.#enqueue(this.#upstreamBegan || !this.hasSent ? bytes : withoutByteOrderMark(bytes));`,
     put: `this.#enqueue(bytes);`,
-    tests: ["tests/proxy/stream/transform-stream-keepalive.test.ts"],
+    tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
 
   // Waiting.
