@@ -15,6 +15,7 @@ import { createDescriptorLog } from "../telemetry/descriptors.ts";
 import { createRequestLog, createStoredRequestLog, observePerTick } from "../telemetry/observers.ts";
 import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
+import type { SubjectId } from "../domain/keys.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
 export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen" | "admin">;
@@ -66,9 +67,9 @@ function seededHash(): typeof hash {
 
 /** Once for all requests of a subject that fail in one tick. */
 function readUsedOf({ limits }: Services["store"]): ReadUsed {
-  const read = coalescePerTick(async (id) => await limits.listLoads([Number(id)]));
+  const read = coalescePerTick(async (id: SubjectId) => await limits.listLoads([id]));
   return async (ids) => {
-    const loads = await Promise.all(ids.map((id) => read(String(id))));
+    const loads = await Promise.all(ids.map(read));
     return (name, at = 0, isCharged = false) => {
       const [load] = loads[at] ?? [];
       return load && usedOf(load, name, isCharged);
