@@ -31,6 +31,7 @@ import {
   staysOpen,
 } from "./connections.ts";
 import { countProbes, serverOf } from "./probe.ts";
+import { addressForClient } from "../headers.ts";
 import { isOf, type KeyId, type SubjectId, subjectOf, type UserId } from "../../domain/keys.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
@@ -164,21 +165,6 @@ export function createForward(deps: ForwardDeps): Forward {
 }
 
 const addressHeaders = ["location", "content-location"];
-
-/**
- * A backend's own address (RFC 9110 section 10.2.2) as its client sees it, relative to us: else the client would go past us.
- * @param target what the reference is relative to
- * @param base the backend's address and path prefix
- * @returns any other as it is
- */
-function addressForClient(reference: string, target: string, base: URL): string {
-  const found = URL.parse(reference, target);
-  if (found?.origin !== base.origin) return reference;
-  const prefix = base.pathname.replace(/\/$/, "");
-  const path = found.pathname.startsWith(`${prefix}/`) ? found.pathname.slice(prefix.length) : found.pathname;
-  // Two slashes would name a host.
-  return path.replace(/^\/+/, "/") + found.search + found.hash;
-}
 
 /**
  * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
