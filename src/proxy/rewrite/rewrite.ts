@@ -297,9 +297,8 @@ function countTexts(bytes: Uint8Array, texts: RequestedTexts | undefined): Texts
   if (texts === undefined) return oneText;
   const prompts = Math.max(1, texts.prompts);
   let choices = 1;
-  for (const { values } of [texts.n, texts.bestOf]) {
-    if (values[0] !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, values[0]) ?? 1);
-  }
+  for (const [value] of [texts.n.values, texts.bestOf.values])
+    if (value !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, value) ?? 1);
   return { times: prompts * choices, prompts };
 }
 
@@ -341,18 +340,12 @@ function prefixSystem(
   const { conversation } = body;
   // The backend refuses a body without a conversation.
   if (conversation === undefined || conversation.first.value.kind === "absent") return [];
-  const kinds: RequestChange[] = [];
-  const prefixes: string[] = [];
-  if (isMaximum) {
-    kinds.push("system_prompt_effort");
-    prefixes.push(maximumEffortPrefix);
-  }
-  if (guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall)) {
-    kinds.push("system_prompt_language");
-    prefixes.push(hanGuardPrefix);
-  }
-  if (kinds.length === 0) return [];
-  const text = prefixes.join(separator);
+  const kinds: (keyof typeof prefixes)[] = isMaximum ? ["system_prompt_effort"] : [];
+  const discourages = guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall);
+  if (discourages) kinds.push("system_prompt_language");
+  const [one, other] = kinds;
+  if (one === undefined) return [];
+  const text = other === undefined ? prefixes[one] : prefixes[one] + separator + prefixes[other];
   const first = made ?? conversation.first;
   if (system === "message" && !first.isSystem) {
     editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
@@ -381,4 +374,5 @@ export const hanGuardPrefix =
   "answer. Exceptions: quotations, code, file contents and names that contain them, and anything the user explicitly " +
   "wants in them.";
 
+const prefixes = { system_prompt_effort: maximumEffortPrefix, system_prompt_language: hanGuardPrefix };
 const separator = "\n\n";
