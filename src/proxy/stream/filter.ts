@@ -1,7 +1,7 @@
 import { hasMember, indexOfBytes, isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
 import { createSlot } from "../json/slots.ts";
-import type { UsageAdded } from "../rewrite/stream-options.ts";
+import type { UsageAdded } from "../rewrite/requested-stream.ts";
 import { isLineEnd, maxHeldEventBytes, findDataLine } from "./events.ts";
 import { parseJson } from "../../domain/json.ts";
 import { readJson } from "../json/read.ts";

@@ -1,7 +1,7 @@
 import { dialectOf } from "../../../src/proxy/response/dialect.ts";
 import { Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
 import { StreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
-import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
 import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
