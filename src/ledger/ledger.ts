@@ -182,7 +182,7 @@ async function tryWrite(state: State, usage: FlushedUsage, id: FlushId, { added 
     const { refused = [] } = committed;
     const isPlain = responses.length + refused.length === 0;
     observer?.committed(durationMs, isPlain ? increments : countsOf(usage, committed));
-    leaveOut(state, refused);
+    if (refused.length > 0) leaveOut(state, refused);
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");

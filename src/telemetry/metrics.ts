@@ -18,9 +18,9 @@ import {
 import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { metricsText } from "./metrics-text.ts";
-import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
+import { createRequestMetrics } from "./request-metrics.ts";
 import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
-import { addGauge, createCounter, isolateCollectors } from "./series.ts";
+import { addGauge, addUsage, createCounter, createUsageCounters, isolateCollectors } from "./series.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
@@ -106,12 +106,12 @@ export function createMetrics(options: MetricsOptions) {
   addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
-  const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
+  const ofBackends = options.backends && addBackendMetrics(registry, options.backends);
   const samplesHelp = "GPU samples received, by result; samples out of bounds are skipped";
   const samples = createCounter(registry, "tollgate_gpu_samples_total", samplesHelp, ["result"]);
   const [stored, skipped] = [samples({ result: "stored" }), samples({ result: "skipped" })];
   const observers = {
-    ...createRequestMetrics(registry, { perKey: options.perKey, ofBackends }),
+    ...createRequestMetrics(registry, options.perKey, ofBackends),
     ...createCommitObserver(registry, options.perKey),
   };
   isolateCollectors(registry);
@@ -212,7 +212,9 @@ function addProblems(registry: Registry, problems: MetricsOptions["problems"]): 
 }
 
 function createCommitObserver(registry: Registry, perKey: boolean) {
-  const addCounts = createCountedCounter(registry, perKey);
+  // What is in the database: unlike the counters of requests that ended, it leaves out what does not count.
+  const texts = ["Requests added to the counts in the database", "Tokens added to the counts in the database"] as const;
+  const counted = createUsageCounters(registry, ["counted", ...texts], perKey ? "key_id" : undefined);
   const durations = new Histogram({
     name: "tollgate_storage_commit_duration_seconds",
     help: "Duration of a database transaction of the ledger, in seconds",
@@ -225,7 +227,7 @@ function createCommitObserver(registry: Registry, perKey: boolean) {
     /** The ledger committed a transaction, and added this to the counts. */
     committed(durationMs: number, counts: readonly KeyUsage[]): void {
       durations.observe(durationMs / 1000);
-      for (const one of counts) addCounts(one);
+      for (const one of counts) addUsage(counted(one.keyId), one, one.requestCount);
     },
     /** A transaction of the ledger failed, and will be retried. */
     commitFailed: () => void failures.count++,

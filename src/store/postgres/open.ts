@@ -8,7 +8,7 @@
 
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { knowUsers } from "../keys/known-users.ts";
+import { cacheUsers } from "../keys/key-and-user-cache.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
@@ -121,7 +121,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
-    subjects: { ...all.subjects, see: knowUsers(all.subjects.see, () => version, clock), ...raising },
+    subjects: { ...all.subjects, see: cacheUsers(all.subjects.see, () => version, clock), ...raising },
     usage: {
       ...all.usage,
       add: flushes.add,

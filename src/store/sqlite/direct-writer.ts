@@ -103,28 +103,23 @@ export function createDirectWriter(options: {
     return true;
   }
 
-  async function addInThread(...args: Add): Promise<CommittedFlush> {
-    const committed = (await worker.call("usage.add", ...args)) as CommittedFlush;
-    state.hasFoldFailed = false;
-    return committed;
-  }
-
-  /** The thread knows which flushes are committed. */
-  function isRepeated(id: FlushId | undefined): boolean {
-    if (id === undefined) return false;
-    const before = state.lastFlush?.ledger === id.ledger ? state.lastFlush.number : 0;
-    state.lastFlush = id;
-    return id.number <= before;
-  }
-
   return {
     async add(...args: Add): Promise<CommittedFlush> {
-      const isStaged = !isRepeated(args[1]) && (await tryToStage(...args));
-      const { added = [], refused = [] }: CommittedFlush = isStaged ? {} : await addInThread(...args);
+      const [id, last] = [args[1], state.lastFlush];
+      // The thread knows which flushes are committed.
+      const isRepeated = id !== undefined && id.ledger === last?.ledger && id.number <= last.number;
+      state.lastFlush = id ?? last;
+      let committed: CommittedFlush = {};
+      if (isRepeated || !(await tryToStage(...args))) {
+        committed = (await worker.call("usage.add", ...args)) as CommittedFlush;
+        state.hasFoldFailed = false;
+      }
+      const { added = [], refused = [] } = committed;
       return { added, refused: [...state.refused.splice(0), ...refused] };
     },
     async take(batch: LeaseBatch): Promise<Lease[]> {
-      const rows = batch.requests.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
+      let rows = batch.requests.length;
+      for (const { requests } of batch.requests) rows += requests.length;
       const committed = await tryToCommit(rows, () => take(batch));
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },

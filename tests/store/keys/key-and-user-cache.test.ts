@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { chownSync, mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/keys/contract.ts";
-import { openKeysVersion, knowKeys } from "../../../src/store/sqlite/keys-version.ts";
+import { cacheKeys } from "../../../src/store/keys/key-and-user-cache.ts";
+import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, openTestStore } from "../test-store.ts";
 
@@ -17,12 +18,12 @@ function startKnownKeys() {
     ["expires", keyOf(2, 1_000_500)],
   ]);
   const lookUps: string[] = [];
-  const find = knowKeys(
+  const find = cacheKeys(
     (key) => {
       lookUps.push(key);
       return database.get(key);
     },
-    { read: () => state.version, raise: () => void state.version++ },
+    () => state.version,
     () => state.now,
   );
   return { state, database, lookUps, find };
@@ -37,7 +38,7 @@ test("a key is looked up once while no key changes, and one that does not exist 
 
 test("a change of the version during a look-up counts for what it found", () => {
   const state = { version: 0, isActive: true };
-  const find = knowKeys(
+  const find = cacheKeys(
     () => {
       const found = state.isActive ? keyOf(1) : undefined;
       // The change is committed after the look-up has read the old row.
@@ -45,7 +46,7 @@ test("a change of the version during a look-up counts for what it found", () => 
       state.version++;
       return found;
     },
-    { read: () => state.version, raise: () => {} },
+    () => state.version,
     () => 1,
   );
   expect(find("a")).toEqual(keyOf(1));
@@ -65,12 +66,12 @@ test("a key that expires is looked up again from then on", () => {
 
 test("ten thousand keys are known, and further ones are looked up each time", () => {
   let lookUps = 0;
-  const find = knowKeys(
+  const find = cacheKeys(
     (key) => {
       lookUps++;
       return keyOf(Number(key));
     },
-    { read: () => 0, raise: () => {} },
+    () => 0,
     () => 1,
   );
   for (let id = 1; id <= 10_001; id++) find(String(id));
@@ -87,7 +88,7 @@ test("without a file that can be mapped, each key is looked up", () => {
   mkdirSync(`${file}-keys`);
   expect(openKeysVersion(file)).toBeUndefined();
   let lookUps = 0;
-  const find = knowKeys(
+  const find = cacheKeys(
     () => {
       lookUps++;
       return keyOf(1);
