@@ -15,6 +15,7 @@ import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
 import * as gpu from "./gpu/gpu.ts";
+import * as postedSamples from "./gpu/posted-samples.ts";
 import * as backends from "./operations/backends.ts";
 import * as health from "./operations/health.ts";
 import * as clientRules from "./requests/client-rules.ts";
@@ -94,7 +95,7 @@ function routesForOthers(context: Context) {
 
   const withGpuKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "gpu"))
-    .post("/api/gpu-stats", gpu.addGpuSamples(context), gpu.addGpuSamplesContract);
+    .post("/api/gpu-stats", postedSamples.addGpuSamples(context), postedSamples.addGpuSamplesContract);
 
   const withInferenceKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "inference"))
