@@ -10,7 +10,6 @@ import {
   type Aggregator,
   AggregatorRegistry,
   Gauge,
-  Histogram,
   type MetricObjectWithValues,
   type MetricValue,
   Registry,
@@ -18,11 +17,10 @@ import {
 import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { metricsText } from "./metrics-text.ts";
-import { createRequestMetrics } from "./request-metrics.ts";
+import { createCommitObserver, createRequestMetrics } from "./request-metrics.ts";
 import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
-import { addGauge, addUsage, createCounter, createUsageCounters, isolateCollectors } from "./series.ts";
+import { addGauge, createCounter, isolateCollectors } from "./series.ts";
 import type { BackendStates } from "../domain/backends.ts";
-import type { KeyUsage } from "../domain/usage.ts";
 
 /** Describes the queue of this process; the places are those of all processes. */
 export interface ObservedQueue {
@@ -209,27 +207,4 @@ function addProblems(registry: Registry, problems: MetricsOptions["problems"]): 
         gauge.set({ kind, silenced: (silencedUntil ?? 0) > Date.now() ? "yes" : "no" }, 1);
     },
   });
-}
-
-function createCommitObserver(registry: Registry, perKey: boolean) {
-  // What is in the database: unlike the counters of requests that ended, it leaves out what does not count.
-  const texts = ["Requests added to the counts in the database", "Tokens added to the counts in the database"] as const;
-  const counted = createUsageCounters(registry, ["counted", ...texts], perKey ? "key_id" : undefined);
-  const durations = new Histogram({
-    name: "tollgate_storage_commit_duration_seconds",
-    help: "Duration of a database transaction of the ledger, in seconds",
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [registry],
-  });
-  const failuresHelp = "Database transactions of the ledger that failed and were retried";
-  const failures = createCounter(registry, "tollgate_storage_commit_failures_total", failuresHelp, [])({});
-  return {
-    /** The ledger committed a transaction, and added this to the counts. */
-    committed(durationMs: number, counts: readonly KeyUsage[]): void {
-      durations.observe(durationMs / 1000);
-      for (const one of counts) addUsage(counted(one.keyId), one, one.requestCount);
-    },
-    /** A transaction of the ledger failed, and will be retried. */
-    commitFailed: () => void failures.count++,
-  };
 }

@@ -1,6 +1,8 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import { addUsage, createCounter, createUsageCounters } from "./series.ts";
+import { createCounter } from "./series.ts";
+import { withoutControls } from "../log/log.ts";
 import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import type { KeyUsage, Usage } from "../domain/usage.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
 const methods = new Set(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]);
@@ -83,11 +85,11 @@ export function createRequestMetrics(
       if (model !== undefined) {
         // Clients choose the names, so one that the backend does not know gets no series.
         if (status < 300 && model.length <= maxModelLength && models.size < maxModels) models.add(model);
-        addUsage(series.models(knownOrOther(models, model)), usage);
+        series.models(knownOrOther(models, model), usage);
       }
       if (lacksUsage(record)) series.withoutUsage.count += 1;
-      if (series.keys !== undefined && keyId !== undefined) addUsage(series.keys(keyId), usage);
-      if (series.teams !== undefined && teamId !== undefined) addUsage(series.teams(teamId), usage);
+      if (keyId !== undefined) series.keys?.(keyId, usage);
+      if (teamId !== undefined) series.teams?.(teamId, usage);
       ofBackends?.(record);
       if (outcome === "limited" && record.code !== undefined) series.limits(code).count += 1;
       if (outcome !== "upstream_failed" && outcome !== "timed_out") return;
@@ -174,4 +176,59 @@ function createDurationHistograms(registry: Registry) {
       duration: durations.labels(endpoint, streamed),
       firstByte: firstBytes.labels(endpoint, streamed),
     }));
+}
+
+export function createCommitObserver(registry: Registry, perKey: boolean) {
+  // What is in the database: unlike the counters of requests that ended, it leaves out what does not count.
+  const texts = ["Requests added to the counts in the database", "Tokens added to the counts in the database"] as const;
+  const addCounted = createUsageCounters(registry, ["counted", ...texts], perKey ? "key_id" : undefined);
+  const durations = new Histogram({
+    name: "tollgate_storage_commit_duration_seconds",
+    help: "Duration of a database transaction of the ledger, in seconds",
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  });
+  const failuresHelp = "Database transactions of the ledger that failed and were retried";
+  const failures = createCounter(registry, "tollgate_storage_commit_failures_total", failuresHelp, [])({});
+  return {
+    /** The ledger committed a transaction, and added this to the counts. */
+    committed(durationMs: number, counts: readonly KeyUsage[]): void {
+      durations.observe(durationMs / 1000);
+      for (const one of counts) addCounted(one.keyId, one, one.requestCount);
+    },
+    /** A transaction of the ledger failed, and will be retried. */
+    commitFailed: () => void failures.count++,
+  };
+}
+
+/**
+ * Counts requests and their tokens by one label.
+ * @param label undefined: all together
+ * @returns adds to the series of a value, which it keeps, so that labels are resolved only once
+ */
+function createUsageCounters(
+  registry: Registry,
+  [name, help, tokensHelp]: readonly [prefix: string, requests: string, tokens: string],
+  label: string | undefined,
+): (value: number | string, usage: Usage | undefined, requestCount?: number) => void {
+  const labels = label === undefined ? [] : [label];
+  const requests = createCounter<string>(registry, `tollgate_${name}_requests_total`, help, labels);
+  const tokens = createCounter<string>(registry, `tollgate_${name}_tokens_total`, tokensHelp, [...labels, "direction"]);
+  const seriesOf = (own: Record<string, string>) => ({
+    requests: requests(own),
+    input: tokens({ ...own, direction: "input" }),
+    output: tokens({ ...own, direction: "output" }),
+  });
+  const all = label === undefined ? seriesOf({}) : undefined;
+  const known = new Map<number | string, ReturnType<typeof seriesOf>>();
+  return (value, usage, requestCount = 1) => {
+    let series = all ?? known.get(value);
+    if (series === undefined) {
+      series = seriesOf({ [label ?? ""]: withoutControls(String(value)) });
+      known.set(value, series);
+    }
+    series.requests.count += requestCount;
+    series.input.count += usage?.inputTokens ?? 0;
+    series.output.count += usage?.outputTokens ?? 0;
+  };
 }

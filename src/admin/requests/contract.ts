@@ -87,8 +87,8 @@ const schemaOf: Record<(typeof memberFields)[number]["kind"], (options: SchemaOp
   changes: () => t.Array(change),
 };
 const members = memberFields.map(({ name, kind, nullable: orNull, description }) => {
-  const schema = schemaOf[kind](description === undefined ? {} : { description });
-  return [name, orNull ? schema.nullable(schema) : schema] as const;
+  const member = schemaOf[kind](description === undefined ? {} : { description });
+  return [name, orNull ? schema.nullable(member) : member] as const;
 });
 export const requestBody = t.Object({
   id: t.Integer(),

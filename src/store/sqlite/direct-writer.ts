@@ -87,35 +87,29 @@ export function createDirectWriter(options: {
   const checkpoint = createCheckpoint(state, worker);
   const startFold = createFolding(state, worker, checkpoint);
 
-  async function tryToStage(
-    ...[increments, id, responses = [], requests = noRequests, settled = []]: Add
-  ): Promise<boolean> {
-    // What a response adds depends on the tables.
-    if (id === undefined || responses.length > 0 || state.hasFoldFailed) return false;
-    const rows = increments.length + requests.rows.length + requests.amendments.length;
-    const committed = await tryToCommit(rows + settled.length, () => stage(id, { increments, requests, settled }));
-    if (committed === undefined) return false;
-    // Each table of counts has a row for each key, however many of its flushes are folded at once.
-    state.unfoldedRows += Math.max(leastRows, increments.length, requests.rows.length + requests.amendments.length);
-    // At least once a minute, so that what the database refuses is noticed.
-    const minute = minuteOf(clock());
-    if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);
-    return true;
-  }
-
   return {
     async add(...args: Add): Promise<CommittedFlush> {
-      const [id, last] = [args[1], state.lastFlush];
-      // The thread knows which flushes are committed.
-      const isRepeated = id !== undefined && id.ledger === last?.ledger && id.number <= last.number;
+      const [increments, id, responses = [], requests = noRequests, settled = []] = args;
+      const last = state.lastFlush;
       state.lastFlush = id ?? last;
-      let committed: CommittedFlush = {};
-      if (isRepeated || !(await tryToStage(...args))) {
-        committed = (await worker.call("usage.add", ...args)) as CommittedFlush;
+      // The thread knows which flushes are committed.
+      const isRepeated = id?.ledger === last?.ledger && (id?.number ?? 0) <= (last?.number ?? 0);
+      // What a response adds depends on the tables.
+      const mayStage = id !== undefined && !isRepeated && responses.length === 0 && !state.hasFoldFailed;
+      const rows = requests.rows.length + requests.amendments.length;
+      const ofAll = rows + increments.length + settled.length;
+      const isStaged = mayStage && (await tryToCommit(ofAll, () => stage(id, { increments, requests, settled })));
+      if (!isStaged) {
+        const { added = [], refused = [] } = (await worker.call("usage.add", ...args)) as CommittedFlush;
         state.hasFoldFailed = false;
+        return { added, refused: [...state.refused.splice(0), ...refused] };
       }
-      const { added = [], refused = [] } = committed;
-      return { added, refused: [...state.refused.splice(0), ...refused] };
+      // Each table of counts has a row for each key, however many of its flushes are folded at once.
+      state.unfoldedRows += Math.max(leastRows, increments.length, rows);
+      // At least once a minute, so that what the database refuses is noticed.
+      const minute = minuteOf(clock());
+      if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);
+      return { added: [], refused: state.refused.splice(0) };
     },
     async take(batch: LeaseBatch): Promise<Lease[]> {
       let rows = batch.requests.length;

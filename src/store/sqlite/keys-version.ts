@@ -1,16 +1,14 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { giveToOwner, unlessExists } from "./database-file.ts";
 
-/** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
-export interface KeysVersion {
-  read(): number;
-  raise(): void;
-}
-
 const { O_APPEND, O_NOFOLLOW, O_WRONLY } = constants;
 
-/** Maps a file beside the database. @returns undefined if it cannot be mapped: changes are then not noticed */
-export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
+/**
+ * Maps a file beside the database.
+ * @returns the version of all keys: a number that rises with each change of one, in memory that all processes on a database
+ * share; undefined if it cannot be mapped: changes are then not noticed
+ */
+export function openKeysVersion(databaseFile: string): Int32Array | undefined {
   const file = `${databaseFile}-keys`;
   try {
     unlessExists(() => {
@@ -23,8 +21,7 @@ export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
     } finally {
       closeSync(descriptor);
     }
-    const cell = new Int32Array(Bun.mmap(file, { shared: true }).buffer, 0, 1);
-    return { read: () => Atomics.load(cell, 0), raise: () => void Atomics.add(cell, 0, 1) };
+    return new Int32Array(Bun.mmap(file, { shared: true }).buffer, 0, 1);
   } catch {
     return undefined;
   }

@@ -133,9 +133,9 @@ function createSqliteStore(
       ...remote.keys,
       listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
-      findActive: coalescePerTick(cacheKeys(find, version?.read, clock)),
+      findActive: coalescePerTick(cacheKeys(find, version, clock)),
     },
-    subjects: { ...remote.subjects, see: cacheUsers(remote.subjects.see, version?.read, clock) },
+    subjects: { ...remote.subjects, see: cacheUsers(remote.subjects.see, version, clock) },
     usage: { ...remote.usage, add: direct.add, findOwners: prepareFindOwners(reader) },
     limits: { ...remote.limits, take: direct.take },
     sessions: { ...remote.sessions, find: withStorageErrors(prepareFindSession(reader)) },

@@ -64,7 +64,7 @@ export class UsageBatch {
     const { keyId, teamId, userId, closedAt, requestCount = 1, responseId, admission, request, amends } = event;
     for (const id of admission?.subjects ?? [])
       if (admission !== undefined && !this.#settled.has(id)) this.#settled.set(id, { ...admission, subjects: [id] });
-    this.#noteIds(event);
+    if (event.owned !== undefined || event.created !== undefined) this.#noteIds(event);
     // It only tells whose an id is.
     if (requestCount === 0 && chargedTokens(event) === 0) return true;
     const named = event.model && cleanText(event.model, maxModelLength);
