@@ -1,11 +1,4 @@
-import {
-  addHistogram,
-  addValue,
-  encodeHistogram,
-  type Histogram,
-  type LatencyHistogram,
-  latencyHistograms,
-} from "../domain/histogram.ts";
+import { Histogram, type LatencyHistogram, latencyHistograms } from "../domain/histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
@@ -120,7 +113,7 @@ const encode = ({ latencies, outcomes, backends }: Traffic): EncodedTraffic => (
 
 const withText = <Sum extends object>(sum: Sum): Encoded<Sum> =>
   Object.fromEntries(
-    Object.entries(sum).map(([name, value]) => [name, value instanceof Map ? encodeHistogram(value) : value]),
+    Object.entries(sum).map(([name, value]) => [name, value instanceof Histogram ? value.toText() : value]),
   ) as Encoded<Sum>;
 
 function createSums() {
@@ -133,8 +126,8 @@ function createSums() {
     const id = `${minute} ${model}`;
     let sum = latencies.get(id);
     if (sum === undefined) {
-      const [firstByte, duration] = [new Map(), new Map()];
-      const [tokensPerSecond, queueWait] = [new Map(), new Map()];
+      const [firstByte, duration] = [new Histogram(), new Histogram()];
+      const [tokensPerSecond, queueWait] = [new Histogram(), new Histogram()];
       sum = { minute, model, requestCount: 0, firstByte, duration, tokensPerSecond, queueWait };
       latencies.set(id, sum);
     }
@@ -156,7 +149,7 @@ function createSums() {
     const id = `${minute} ${backend}`;
     let sum = backends.get(id);
     if (sum === undefined) {
-      sum = { minute, backend, ...noBackendCounts, firstByte: new Map() };
+      sum = { minute, backend, ...noBackendCounts, firstByte: new Histogram() };
       backends.set(id, sum);
     }
     return sum;
@@ -173,8 +166,8 @@ function createSums() {
       if (refusals.has(outcome)) return;
       const latency = latencyOf(minute, record.model ?? "");
       latency.requestCount++;
-      addValue(latency.duration, durationMs);
-      if (waitedFor !== undefined && queueMs !== undefined) addValue(latency.queueWait, queueMs);
+      latency.duration.add(durationMs);
+      if (waitedFor !== undefined && queueMs !== undefined) latency.queueWait.add(queueMs);
       const ofBackend = backend === undefined ? undefined : backendOf(minute, backend);
       const tokens = usage?.outputTokens ?? 0;
       if (ofBackend !== undefined) {
@@ -188,11 +181,11 @@ function createSums() {
       }
       const firstByteMs = record.streamed ? record.firstByteMs : undefined;
       if (firstByteMs === undefined) return;
-      addValue(latency.firstByte, firstByteMs);
-      if (ofBackend !== undefined) addValue(ofBackend.firstByte, firstByteMs);
+      latency.firstByte.add(firstByteMs);
+      if (ofBackend !== undefined) ofBackend.firstByte.add(firstByteMs);
       const flowMs = durationMs - firstByteMs;
       if (tokens === 0 || flowMs <= 0) return;
-      addValue(latency.tokensPerSecond, (tokens / flowMs) * 1000);
+      latency.tokensPerSecond.add((tokens / flowMs) * 1000);
       if (ofBackend === undefined) return;
       ofBackend.streamedTokens += tokens;
       ofBackend.streamedUs += Math.round(flowMs * 1000);
@@ -202,13 +195,13 @@ function createSums() {
       for (const one of traffic.latencies) {
         const sum = latencyOf(one.minute, one.model);
         sum.requestCount += one.requestCount;
-        for (const name of latencyHistograms) addHistogram(sum[name], one[name]);
+        for (const name of latencyHistograms) sum[name].addAll(one[name]);
       }
       for (const one of traffic.outcomes) addOutcome(one);
       for (const one of traffic.backends) {
         const sum = backendOf(one.minute, one.backend);
         for (const name of backendCountNames) sum[name] += one[name];
-        addHistogram(sum.firstByte, one.firstByte);
+        sum.firstByte.addAll(one.firstByte);
       }
     },
     traffic: (): Traffic => ({

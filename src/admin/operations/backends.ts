@@ -1,6 +1,6 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { noBackendCounts } from "../../domain/backends.ts";
-import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
+import { Histogram } from "../../domain/histogram.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
@@ -155,8 +155,8 @@ const shareOf = (tokens: number, all: number): number | null => (all === 0 ? nul
 const cachedShare = (sum?: StoredBackend): number | null => shareOf(sum?.cachedTokens ?? 0, sum?.inputTokens ?? 0);
 
 function firstByteOf(sum: StoredBackend | undefined, share: number): number | null {
-  const histogram = decodeHistogram(sum?.firstByte ?? "");
-  return histogram.to === 0 ? null : (quantilesOf(histogram, [share])[0] ?? null);
+  const histogram = new Histogram(sum?.firstByte);
+  return histogram.count === 0 ? null : (histogram.quantiles([share])[0] ?? null);
 }
 
 /** @param points sums of a backend, by `pointMinutes` since a minute */
