@@ -135,7 +135,6 @@ export const deleteTeam = schema.takesQuery(
   "Delete a team; its keys stay, without a team, and its usage is kept",
   forgetQuery,
   schema.okBody,
-
   404,
 );
 export const deleteUser = schema.takesQuery("Delete a user; its usage is kept", forgetQuery, schema.okBody, 404);
