@@ -2,10 +2,9 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { pushOnce, pushUntilStopped } from "../gpu-agent/agent.ts";
 import { findGpuTool } from "../gpu-agent/gpu-tool.ts";
-import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { createLog } from "../log/log.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { type PushGpuOptions, readPushGpuOptions } from "./push-gpu-options.ts";
+import { readPushGpuOptions } from "./push-gpu-options.ts";
 
 export const summary = "send GPU samples of this host to a Tollgate";
 
@@ -26,7 +25,6 @@ Uses nvidia-smi for NVIDIA GPUs, and amd-smi for AMD GPUs.
   --host NAME          name of this host in the console (default: its host name)
   --once               send one sample of every GPU, then exit
   --dry-run            print the samples instead of sending them; requires no URL and no key
-  --script             print a POSIX shell script that does the same with nvidia-smi, awk and curl
   --help               print this help
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, or if --once succeeded; 1 if no GPU can be read, or if
@@ -37,12 +35,6 @@ the server did not accept the samples of --once; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const readFile = (file: string): string => readFileSync(file, "utf8");
   const options = readPushGpuOptions(args, { env: io.env, readFile, hostName: hostname() });
-  if (!options.script) return push(options, io);
-  io.stdout.write(pushGpuScript);
-  return 0;
-}
-
-async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
   if (tool === undefined)
     throw new CommandError("PATH: contains no nvidia-smi or amd-smi; add one of them (handbook: GPUs)");

@@ -1,11 +1,10 @@
-// Samples of GPUs: posts of their hosts, the latest samples, and their history.
+// Samples of GPUs: the latest ones and their history (here), and posts of their hosts (`posted-samples.ts`).
 //
 // It keeps true: an entry that cannot be read is skipped and counted, and costs the others of its post nothing. The
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
-// memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
+// memory with names of hosts. How samples are read is not known here.
 
 import type { AdminDeps } from "../http/deps.ts";
-import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import { streamHistory } from "../http/json-stream.ts";
 import { type HistoryQuery, historyQuery } from "../usage/contract.ts";
 import * as schema from "../http/schemas.ts";
@@ -74,11 +73,6 @@ const gpuHistory = t.Object({
   ),
 });
 
-export const pushGpuScriptContract = {
-  response: { 200: t.String({ description: "POSIX shell" }) },
-  detail: { summary: "A shell script that sends GPU samples to this server" },
-};
-
 export const gpuSamplesContract = schema.responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
 export const powerHistoryContract = schema.takesQuery(
   "The highest total power draw of all GPUs per time bucket",
@@ -105,7 +99,3 @@ export const listGpuHistory =
   ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> =>
     streamHistory(request, query, store.gpu.history(bucketRange(clock(), query), query.gpu_id), log);
-
-/** Open to everybody, so that a host can fetch it: it contains no secret. */
-export const getPushGpuScript = (): Response =>
-  new Response(pushGpuScript, { headers: { "content-type": "text/plain;charset=utf-8" } });
