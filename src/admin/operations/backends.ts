@@ -4,7 +4,6 @@ import { Histogram } from "../../domain/histogram.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
-import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { bodyParser, csrfField } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
@@ -143,7 +142,9 @@ function prefillSpeed(requests: readonly RequestFieldValues[]): number | null {
   let [tokens, ms] = [0, 0];
   for (const request of requests) {
     const { streamed, firstByteMs, queueMs } = request;
-    const read = readTokensOf(request);
+    const [input, cached] = [request.inputTokens ?? 0, request.cachedInputTokens ?? 0];
+    // Some backends report what was cached beside the input, which is then all that they had to read.
+    const read = cached > input ? input : input - cached;
     if (!streamed || firstByteMs === null || read < leastPrefill) continue;
     tokens += read;
     ms += firstByteMs - (queueMs ?? 0);

@@ -49,12 +49,13 @@ export class UsageBatch {
   /** By subject: each is settled once. */
   readonly #settled = new Map<SubjectId, SettledAdmission>();
   readonly #logsRequests: boolean;
-  readonly #dropped: Dropped;
+  /** Rows of the log for which there was no room. */
+  readonly #dropped: { requests: number };
   readonly #rows: RequestRow[] = [];
   readonly #amendments: RequestAmendment[] = [];
 
   /** @param logsRequests whether requests are also logged one by one. @param dropped is added to */
-  constructor(logsRequests = false, dropped: Dropped = { requests: 0 }) {
+  constructor(logsRequests = false, dropped = { requests: 0 }) {
     this.#logsRequests = logsRequests;
     this.#dropped = dropped;
   }
@@ -144,11 +145,6 @@ export class UsageBatch {
     const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
     this.#creates.set(responseRef(keyId, created.id), create);
   }
-}
-
-/** How many rows of the log were dropped because a batch is full. */
-export interface Dropped {
-  requests: number;
 }
 
 /**
