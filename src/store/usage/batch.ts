@@ -71,14 +71,13 @@ export class UsageBatch {
     const named = event.model && cleanText(event.model, maxModelLength);
     const model = this.#increments.size >= maxModels && named !== undefined ? otherModels : named;
     const minute = minuteOf(closedAt);
-    const readId =
-      responseId === undefined || (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)))
-        ? undefined
-        : responseId;
+    const isFull = this.#reads.size >= maxResponses;
+    const hasRoom = responseId !== undefined && (!isFull || this.#reads.has(responseRef(keyId, responseId)));
+    const readId = hasRoom ? responseId : undefined;
     const own = { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt };
     addIncrement(this.#increments, createIncrement(readId === undefined ? event : noUsage, own));
     const isNew = readId === undefined || this.#addRead({ ...event, model }, readId);
-    // The tokens of a read are known only once they are counted, and those of further ones are among them.
+    // The tokens of a read are known once it is counted; a further one of the same response adds none.
     const logged = isNew ? event : { ...event, ...noUsage };
     const countedAs = isNew ? (readId ?? null) : null;
     if (request !== undefined) this.addRequest(request, closedAt, logged, countedAs);
