@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { Lease, LeaseRequest } from "../../../src/store/limits/contract.ts";
-import { judge, type Judged, needsLease, noLoad, type Size } from "../../../src/store/limits/judge.ts";
+import { judge, type Judged, leaseLimits, noLoad, type Size } from "../../../src/store/limits/judge.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";
@@ -10,7 +10,7 @@ import { openPostgresTestEngine } from "../postgres/postgres-test-store.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { openTestStore as openSqliteTestStore, usageIncrement } from "../test-store.ts";
 import type { KeyLimits } from "../../../src/domain/keys.ts";
-import { limitKinds, perLimit } from "../../../src/domain/limits.ts";
+import { hasLimit, limitKinds, perLimit } from "../../../src/domain/limits.ts";
 import { createTestProcess, type TestResult } from "./test-process.ts";
 
 const start = Date.parse("2026-05-01T12:00:00.000+09:00");
@@ -416,7 +416,7 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
         const [{ limits }] = request.subjects;
         const judged = judgeLease(lease, request);
         const last = judged.at(-1)?.bounds[0]?.load ?? lease.subjects[0].load;
-        if (needsLease(limits) || judged.length === 0)
+        if (hasLimit(limits, leaseLimits) || judged.length === 0)
           expect(after).toMatchObject({ inFlight: last.inFlight, reserved: last.reserved });
         if (limits.requests_per_minute !== null) expect(after?.minuteRequests).toBe(last.minuteRequests);
         for (const [at, { refusedBy, tokens }] of judged.entries()) {
