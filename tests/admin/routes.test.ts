@@ -7,7 +7,7 @@ const owner = shared(() => admin.login());
 const other = shared(() => admin.login());
 const key = shared(() => admin.createKey("first"));
 
-const open = ["GET /healthz", "GET /readyz", "GET /push-gpu.sh", "GET /api/login", "POST /api/login", "GET /api/me"];
+const open = ["GET /healthz", "GET /readyz", "GET /api/login", "POST /api/login", "GET /api/me"];
 /** For API keys, and for programs that scrape. */
 const ofPrograms = [
   "GET /metrics",

@@ -54,7 +54,6 @@ test("what is open, and what takes the credentials of others than administrators
   expect(Object.fromEntries(secured)).toEqual({
     "GET /healthz": [],
     "GET /readyz": [],
-    "GET /push-gpu.sh": [],
     "GET /metrics": [{ session: [] }, { metricsToken: [] }],
     "GET /alerts.yaml": [{ session: [] }, { metricsToken: [] }],
     "GET /grafana.json": [{ session: [] }, { metricsToken: [] }],
