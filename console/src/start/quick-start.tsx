@@ -10,16 +10,11 @@ import type { Client, ClientValues } from "./quick-start-lines.ts";
 import { type ServerAddress, useOwnAddress, useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
-interface ClientChoice {
-  values: () => ClientValues;
-  /** Nothing while there is one model. */
-  ModelSelect: () => JSX.Element;
-}
-
 /** What the lines of clients say, for a model that can be picked. @param key empty: the lines show KEY */
-function createClientChoice(server: ServerAddress, key: () => string): ClientChoice {
+function createClientChoice(server: ServerAddress, key: () => string) {
   const [picked, setPicked] = createSignal<string>();
   const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
+  /** Nothing while there is one model. */
   const ModelSelect = (): JSX.Element => (
     <Show when={server.models().length > 1}>
       <LabelledSelect
@@ -31,7 +26,12 @@ function createClientChoice(server: ServerAddress, key: () => string): ClientCho
     </Show>
   );
   return {
-    values: () => ({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }),
+    values: (): ClientValues => ({
+      origin: server.origin(),
+      key: key() || "KEY",
+      model: model(),
+      ...server.capsOf(model()),
+    }),
     ModelSelect,
   };
 }
