@@ -1,10 +1,9 @@
 import { For, type JSX, Show } from "solid-js";
-import { count } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { type Reconciliation, useReconciliationQuery } from "./backend-queries.ts";
-import { numbers, Table } from "../ui/table.tsx";
+import { NumberCell, numbers, Table } from "../ui/table.tsx";
 
 const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang", llamacpp: "llama.cpp" };
 
@@ -74,13 +73,7 @@ function DayRow(props: { row: Row }): JSX.Element {
       <th scope="row">
         {props.row.date} <span class="faint">{props.row.backend}</span>
       </th>
-      <For each={values()}>
-        {(value, index) => (
-          <td class="number" data-label={columns[index()]}>
-            {count(value)}
-          </td>
-        )}
-      </For>
+      <For each={values()}>{(value, index) => <NumberCell label={columns[index()] ?? ""} value={value} />}</For>
       <td data-label="State">
         <span class="badge" data-tone={props.row.is_drifting ? "warn" : "good"}>
           {props.row.is_drifting ? "Drifting" : "In line"}

@@ -3,7 +3,7 @@ import { now, serverNow } from "../lib/server-clock.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Button, InputField, Select, TextField } from "../ui/controls.tsx";
-import { CopyLine } from "../ui/copy-button.tsx";
+import { ShownOnce } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -97,11 +97,9 @@ const roles = [
 /** A form, then the token, which is shown only once: then only the user closes it. */
 function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
   const create = useCreateToken();
-  const [isSaved, setSaved] = createSignal(false);
   const [role, setRole] = createSignal<"viewer" | "admin">("viewer");
   const [days, setDays] = createSignal("90");
   let name: HTMLInputElement | undefined;
-  let lead: HTMLParagraphElement | undefined;
   onMount(() => name?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -111,7 +109,7 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
         role: role(),
         expires_at: days() === "" ? null : new Date(serverNow() + Number(days()) * dayMs).toISOString(),
       },
-      { onSuccess: () => lead?.focus(), onError: () => name?.focus() },
+      { onError: () => name?.focus() },
     );
   };
   return (
@@ -145,19 +143,7 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
           </form>
         }
       >
-        {(created) => (
-          <>
-            <p ref={lead} tabindex="-1" class="lead">
-              Copy the token now. Tollgate shows it only once; later it shows only the first characters.
-            </p>
-            <CopyLine text={created().token} what="the token" primary onCopied={() => setSaved(true)} />
-            <div class="dialog-actions">
-              <Button tone={isSaved() && "primary"} onClick={() => props.onClose()}>
-                {isSaved() ? "Done" : "I have saved it"}
-              </Button>
-            </div>
-          </>
-        )}
+        {(created) => <ShownOnce secret={created().token} what="the token" onDone={props.onClose} />}
       </Show>
     </Dialog>
   );

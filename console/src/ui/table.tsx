@@ -1,3 +1,4 @@
+import { A } from "@solidjs/router";
 import { For, type JSX, Match, Show, Switch } from "solid-js";
 import { count } from "../lib/format.ts";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
@@ -113,10 +114,37 @@ export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
   </Switch>
 );
 
-/** @param props.label of its column, which a narrow screen shows beside it */
-export const NumberCell = (props: { label: string; value: number }): JSX.Element => (
-  <td class="number" data-label={props.label}>
-    {count(props.value)}
+interface CellProps {
+  /** Of its column, which a narrow screen shows beside it. */
+  label: string;
+  /** When it leaves: see `shell.css`. */
+  rank?: string;
+  title?: string | undefined;
+}
+
+const classOf = (kind: string, { rank }: CellProps): string => (rank === undefined ? kind : `${kind} ${rank}`);
+
+/** @param props.value null: a dash */
+export const NumberCell = (props: CellProps & { value: number | string | null }): JSX.Element => (
+  <td class={classOf("number", props)} data-label={props.label} title={props.title}>
+    {typeof props.value === "number" ? count(props.value) : (props.value ?? "–")}
+  </td>
+);
+
+/** A text that is cut at its end. @param props.none in place of none */
+export const TextCell = (
+  props: CellProps & { text: string | null | undefined; none?: string; href?: string | false },
+): JSX.Element => (
+  <td class={classOf("cut", props)} data-label={props.label} title={props.title ?? props.text ?? undefined}>
+    <Show when={props.text} fallback={<span class="faint">{props.none ?? "–"}</span>}>
+      <Show when={props.href} fallback={<bdi>{props.text}</bdi>}>
+        {(href) => (
+          <A href={href()}>
+            <bdi>{props.text}</bdi>
+          </A>
+        )}
+      </Show>
+    </Show>
   </td>
 );
 
