@@ -1,11 +1,10 @@
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { useQuery } from "@tanstack/solid-query";
 import { createSignal, For, type JSX, onMount, Show } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { count, plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
-import { showToast } from "../lib/toasts.ts";
-import { type QueryResult, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
+import { type QueryResult, useChange, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
 import { Button, InputField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
@@ -31,16 +30,11 @@ const newKeyOf = ({ expires_in_days: days, ...defaults }: Defaults): EditedKey =
   expires_at: days === null ? null : new Date(serverNow() + days * dayMs).toISOString(),
 });
 
-function useSaveKeyPolicy(): UseMutationResult<unknown, Error, KeyPolicy> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: (policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)),
-    onSuccess: (policy) => {
-      queries.setQueryData(["key-policy"], policy);
-      showToast("What new keys get was saved");
-    },
-  }));
-}
+const useSaveKeyPolicy = () =>
+  useChange((policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)), {
+    done: () => "What new keys get was saved",
+    refreshes: ["key-policy"],
+  });
 
 /** What new keys get, as a list; nothing if that is nothing. */
 function PolicyFacts(props: { policy: Partial<Defaults & Ceilings> }): JSX.Element {

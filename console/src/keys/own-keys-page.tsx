@@ -1,5 +1,5 @@
 import { A } from "@solidjs/router";
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { useQuery } from "@tanstack/solid-query";
 import { createEffect, createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { SumFigures } from "./own-activity.tsx";
@@ -15,7 +15,7 @@ import { showToast } from "../lib/toasts.ts";
 import { SessionsPanel } from "../operator/account-page.tsx";
 import { useSessionsQuery } from "../operator/queries.ts";
 import { logOut } from "../operator/shell.tsx";
-import type { QueryResult } from "../queries.ts";
+import { type QueryResult, useChange } from "../queries.ts";
 import { InputField, ToggleSwitch } from "../ui/controls.tsx";
 import { ShownOnce } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
@@ -36,21 +36,13 @@ type OwnUsage = Awaited<ReturnType<typeof getOwnUsage>>;
 const useOwnUsageQuery = (): QueryResult<typeof getOwnUsage> =>
   useQuery(() => ({ queryKey: ["own-usage"], queryFn: getOwnUsage, refetchInterval: 10_000 }));
 
-function useOwnMutation<Variables>(
-  change: (variables: Variables) => Promise<OwnKey>,
-): UseMutationResult<OwnKey, Error, Variables> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: change,
-    onSettled: () => queries.invalidateQueries({ queryKey: ["own-keys"] }),
-    // A secret does not stay in memory.
-    gcTime: 0,
-  }));
-}
+const ownKeys = { refreshes: ["own-keys"], isSecret: true };
 
-const useChange = () =>
-  useOwnMutation(({ key, ...change }: { key: OwnKey; name?: string; is_active?: boolean }) =>
-    responseBody(api.me.keys({ id: key.id }).patch(change)),
+const useChangeOwnKey = () =>
+  useChange(
+    ({ key, ...change }: { key: OwnKey; name?: string; is_active?: boolean }): Promise<OwnKey> =>
+      responseBody(api.me.keys({ id: key.id }).patch(change)),
+    ownKeys,
   );
 
 /** The name without that of the user. */
@@ -136,7 +128,7 @@ const EndNotice = (props: { usage: OwnUsage }): JSX.Element => (
 );
 
 function OwnKeyRow(props: { key: OwnKey; onOpen: (what: Opened) => void }): JSX.Element {
-  const change = useChange();
+  const change = useChangeOwnKey();
   const setActive = (isActive: boolean): void =>
     change.mutate(
       { key: props.key, is_active: isActive },
@@ -252,7 +244,10 @@ const NameField = (props: { value?: string; ref: (input: HTMLInputElement) => vo
 );
 
 function NewKeyForm(props: DialogProps): JSX.Element {
-  const create = useOwnMutation((fields: Limits & { name: string }) => responseBody(api.me.keys.post(fields)));
+  const create = useChange(
+    (fields: Limits & { name: string }): Promise<OwnKey> => responseBody(api.me.keys.post(fields)),
+    ownKeys,
+  );
   const [limits, setLimits] = createSignal<Limits>({});
   let name: HTMLInputElement | undefined;
   onMount(() => name?.focus());
@@ -278,7 +273,7 @@ function NewKeyForm(props: DialogProps): JSX.Element {
 }
 
 function RenameForm(props: { key: OwnKey; onClose: () => void }): JSX.Element {
-  const change = useChange();
+  const change = useChangeOwnKey();
   let name: HTMLInputElement | undefined;
   onMount(() => name?.select());
   const submit = (event: SubmitEvent): void => {
@@ -294,7 +289,10 @@ function RenameForm(props: { key: OwnKey; onClose: () => void }): JSX.Element {
 }
 
 function RotateForm(props: DialogProps & { key: OwnKey }): JSX.Element {
-  const rotate = useOwnMutation((key: OwnKey) => responseBody(api.me.keys({ id: key.id }).rotate.post({})));
+  const rotate = useChange(
+    ({ id }: OwnKey): Promise<OwnKey> => responseBody(api.me.keys({ id }).rotate.post({})),
+    ownKeys,
+  );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     rotate.mutate(props.key, { onSuccess: (key) => props.onOpen({ kind: "secret", key }) });

@@ -124,7 +124,7 @@ const Warning = (props: { text: string | undefined; children: JSX.Element }): JS
 
 /** Which client rules would have helped whom in the last day. */
 function ClientRulesNotice(): JSX.Element {
-  const rules = useClientRulesQuery(24);
+  const rules = useClientRulesQuery();
   const sentences = (): string[] => adviceSentences(rules.data?.rows ?? []);
   return (
     <Show when={sentences().length > 0}>

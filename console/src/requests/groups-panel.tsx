@@ -140,7 +140,7 @@ const Notes = (props: { groups: RequestGroups | undefined }): JSX.Element => (
 function CacheAdvice(props: { groups: RequestGroups }): JSX.Element {
   const low = (): GroupRow | undefined => findLowCache(props.groups.rows);
   const isReported = (): boolean => props.groups.total.from_cache_tokens > 0;
-  const rules = useClientRulesQuery(24, () => low() !== undefined);
+  const rules = useClientRulesQuery(() => low() !== undefined);
   const mending = (): string[] => rulesOfProgram(rules.data?.rows ?? [], low()?.name);
   return (
     // Where nothing was reported at all, the backends may keep to themselves what they had cached.
