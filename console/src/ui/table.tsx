@@ -24,10 +24,10 @@ export const actions: Head = { label: "Actions", isHidden: true };
 /** Those that are not there are false. */
 export type HeadList = readonly (Head | string | false)[];
 
-export const listHeads = (heads: HeadList): Head[] =>
+const listHeads = (heads: HeadList): Head[] =>
   heads.flatMap((head) => (head === false ? [] : typeof head === "string" ? { label: head } : head));
 
-export const Heads = (props: { heads: HeadList }): JSX.Element => (
+const Heads = (props: { heads: HeadList }): JSX.Element => (
   <For each={listHeads(props.heads)}>
     {(head) => (
       <th scope="col" class={head.rank} classList={{ number: head.number === true }}>
@@ -78,6 +78,10 @@ interface TableProps<Row> {
   skeleton?: number;
   /** Whose failure stands in place of rows that never came. */
   query?: PanelQuery;
+  /** Whether the rows are those of another choice. */
+  isStale?: boolean;
+  /** A `<tfoot>`. */
+  foot?: JSX.Element;
   /** In place of no rows. */
   empty?: JSX.Element;
   children: (row: Row) => JSX.Element;
@@ -92,7 +96,11 @@ export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
     <Match when={props.rows?.length === 0}>{props.empty}</Match>
     <Match when={true}>
       <div class="table-scroll">
-        <table class={`cards-on-phone ${props.class ?? ""}`}>
+        <table
+          class={`cards-on-phone ${props.class ?? ""}`}
+          classList={{ stale: props.isStale }}
+          aria-busy={props.isStale}
+        >
           <caption class="visually-hidden">{props.caption}</caption>
           <thead>
             <tr>
@@ -108,6 +116,7 @@ export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
               <For each={props.rows}>{(row) => props.children(row)}</For>
             </Show>
           </tbody>
+          {props.foot}
         </table>
       </div>
     </Match>
