@@ -32,6 +32,7 @@ export function SumsTable<Row>(props: SumsTableProps<Row>): JSX.Element {
       <Table
         {...props}
         class="sums"
+        skeleton={6}
         isStale={props.query.isPlaceholderData}
         rows={props.rows && scroll.shown().map((row) => props.idOf(row))}
         foot={
