@@ -6,45 +6,44 @@ import { Button, InputField, Select, TextField } from "../ui/controls.tsx";
 import { ShownOnce } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
-import { EmptyState, Panel } from "../ui/panel.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { type ApiToken, useCreateToken, useDeleteToken, useTokensQuery } from "./queries.ts";
 import { actions, Table } from "../ui/table.tsx";
 
-/** The tokens with which programs use the admin API. */
+/** The tokens with which programs use the admin API; nothing while there are none. */
 export function TokensPanel(): JSX.Element {
   const tokens = useTokensQuery();
-  const [creates, setCreates] = createSignal(false);
   const [asked, setAsked] = createSignal<ApiToken>();
   return (
-    <Panel
-      title="API tokens"
-      query={tokens}
-      hint="For programs that use the admin API"
-      actions={<Button onClick={() => setCreates(true)}>New token</Button>}
-    >
-      <Table
-        caption="API tokens"
-        class="tokens"
-        heads={["Name", "Token", "Role", "Last used", "Expires", actions]}
-        query={tokens}
-        rows={tokens.data}
-        skeleton={2}
-        empty={
-          <EmptyState title="No API tokens yet">
-            <p>A script or a pipeline uses one in place of your password.</p>
-          </EmptyState>
-        }
-      >
-        {(one) => <TokenRow token={one} onDelete={setAsked} />}
-      </Table>
+    <Show when={tokens.isError || (tokens.data?.length ?? 0) > 0}>
+      <Panel title="API tokens" query={tokens} hint="For programs that use the admin API">
+        <Table
+          caption="API tokens"
+          class="tokens"
+          heads={["Name", "Token", "Role", "Last used", "Expires", actions]}
+          query={tokens}
+          rows={tokens.data}
+        >
+          {(one) => <TokenRow token={one} onDelete={setAsked} />}
+        </Table>
+        <Show when={asked()} keyed>
+          {(token) => <DeleteTokenDialog token={token} onClose={() => setAsked(undefined)} />}
+        </Show>
+      </Panel>
+    </Show>
+  );
+}
+
+export function NewTokenButton(): JSX.Element {
+  const [creates, setCreates] = createSignal(false);
+  return (
+    <>
+      <Button onClick={() => setCreates(true)}>New API token</Button>
       <Show when={creates()}>
         <NewTokenDialog onClose={() => setCreates(false)} />
       </Show>
-      <Show when={asked()} keyed>
-        {(token) => <DeleteTokenDialog token={token} onClose={() => setAsked(undefined)} />}
-      </Show>
-    </Panel>
+    </>
   );
 }
 
