@@ -81,7 +81,6 @@ function routesForOthers(context: Context) {
   const open = new Elysia({ detail: { security: [] } })
     .get("/healthz", health.getHealth, operationsContract.getHealth)
     .get("/readyz", health.getReadiness(context), operationsContract.getReadiness)
-    .get("/push-gpu.sh", gpu.getPushGpuScript, gpu.pushGpuScriptContract)
     .get("/api/login", auth.getLogin(context), sessionContract.getLogin)
     .post("/api/login", auth.logIn(context), sessionContract.logIn)
     .get("/api/me", auth.getMe(context), sessionContract.getMe);

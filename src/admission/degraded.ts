@@ -1,12 +1,11 @@
 import {
-  admitted,
+  Admitted,
   type Asked,
   databaseNow,
   type Claim,
   type Group,
   type LimitsFallback,
   refuse,
-  reserve,
   type State,
   unavailable,
   unlimited,
@@ -31,28 +30,6 @@ const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
   open: "Database unavailable; not enforcing the limits of keys",
   closed: "Database unavailable; refusing requests of keys with limits",
 };
-
-/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
-export function startWait(state: State): void {
-  if (state.waitTimer !== undefined) return;
-  const { waitLimitMs, monotonic, waitingSince = monotonic() } = state;
-  const timer = setTimeout(
-    () => {
-      setImmediate(() => {
-        if (state.waitTimer !== timer) return;
-        endWait(state);
-        enterDegraded(state);
-      });
-    },
-    waitLimitMs + waitingSince - monotonic(),
-  );
-  state.waitTimer = timer;
-}
-
-export function endWait(state: State): void {
-  clearTimeout(state.waitTimer);
-  state.waitTimer = undefined;
-}
 
 /** Slow is not failed: what is under way goes on, and only the requests wait no longer. */
 export function enterDegraded(state: State): void {
@@ -119,8 +96,7 @@ export function decideAlone(state: State, group: Group, asked: Asked): Admission
   state.changed.add(group);
   const second = Math.floor(now / 1000);
   for (const { lease, limits } of claims) if (hasLimit(limits, requestLimits)) addRequest(lease, second);
-  reserve(claims, tokens);
-  return admitted(state, group, { claims, tokens, second, bounds: [] });
+  return new Admitted(state, group, { claims, tokens, second, bounds: [] });
 }
 
 export const admittedAlone = ({ leases }: State): { id: SubjectId; requests: number }[] =>

@@ -5,7 +5,6 @@ import type { SampleBody, SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
 import { createLatest, postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
-import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
 import { createLog, type Log } from "../log/log.ts";
@@ -32,7 +31,6 @@ Uses nvidia-smi for NVIDIA GPUs, and amd-smi for AMD GPUs.
   --host NAME          name of this host in the console (default: its host name)
   --once               send one sample of every GPU, then exit
   --dry-run            print the samples instead of sending them; requires no URL and no key
-  --script             print a POSIX shell script that does the same with nvidia-smi, awk and curl
   --help               print this help
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, or if --once succeeded; 1 if no GPU can be read, or if
@@ -49,15 +47,6 @@ const minOutputTimeoutMs = 30_000;
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const readFile = (file: string): string => readFileSync(file, "utf8");
   const options = readPushGpuOptions(args, { env: io.env, readFile, hostName: hostname() });
-  return options.script ? print(io, pushGpuScript) : await push(options, io);
-}
-
-function print(io: CommandIo, text: string): number {
-  io.stdout.write(text);
-  return 0;
-}
-
-async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
   if (tool === undefined)
     throw new CommandError("PATH: contains no nvidia-smi or amd-smi; add one of them (handbook: GPUs)");
@@ -87,7 +76,10 @@ async function pushOnce(context: PushContext, io: CommandIo): Promise<number> {
     const samples = sampleSetOf(await context.tool.readOnce(context), context.gpuIdOffset);
     if (samples.length === 0) throw new ToolError("every GPU id is over 255; use a lower --gpu-id-offset");
     const body = bodyOf(samples, context);
-    if (target === undefined) return print(io, lineOf(body));
+    if (target === undefined) {
+      io.stdout.write(lineOf(body));
+      return 0;
+    }
     const result = await postSamples(target, body, context.signal);
     if (result.kind === "accepted") {
       log.info("Sent samples", { url: target.url });

@@ -43,6 +43,17 @@ export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limi
 /** Neither a success nor a failure: whoever left may have had enough. */
 export const noFailure = "client_left" satisfies Outcome;
 
+/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
+const programs = ["claude-cli", "codex", "opencode"] as const;
+
+export type Program = (typeof programs)[number];
+
+/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
+const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
+
+export const programOf = (userAgent: string | undefined): Program | undefined =>
+  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
+
 /** What Tollgate changed in a request's body. */
 export const requestChanges = [
   "model",
@@ -137,16 +148,6 @@ export const usagePaths: ReadonlySet<string> = new Set([
   "/v1/responses",
   "/v1/embeddings",
 ]);
-
-/** Whether it should have reported tokens and did not: a whole 2xx response to a POST on a path that reports them. */
-export const lacksUsage = ({ method, path, status, outcome, usage }: RequestRecord): boolean =>
-  usage?.inputTokens === 0 &&
-  usage.outputTokens === 0 &&
-  outcome === "completed" &&
-  status >= 200 &&
-  status <= 299 &&
-  method === "POST" &&
-  usagePaths.has(path);
 
 /** A request that has not ended, as it is now. */
 export interface RunningRequest extends Pick<

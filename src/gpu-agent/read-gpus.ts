@@ -6,7 +6,6 @@
 //
 // It keeps true: to read does not wait for a server that is slow or away (`latest.ts`); one post at a time. An outage
 // is one line of the log, not one a second. The key is only for the host that the operator named (`post-samples.ts`).
-// `push-gpu.sh` is for hosts that cannot run the binary, and for NVIDIA's tool only.
 
 import { type Backoff, wait } from "../time/wait.ts";
 import { findGpuEntry, type SampleSet, type ToolReading } from "./gpu-entry.ts";

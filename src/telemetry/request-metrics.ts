@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { addUsage, createCounter, createUsageCounters } from "./series.ts";
-import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { refusals, type RequestObserver, type RequestRecord, usagePaths } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
@@ -103,6 +103,16 @@ function createRequestCounter(registry: Registry): Observe {
     series(knownOrOther(endpoints, path))(knownOrOther(methods, method))(outcome)(statusClass).count += 1;
   };
 }
+
+/** Whether it should have reported tokens and did not: a whole 2xx response to a POST on a path that reports them. */
+export const lacksUsage = ({ method, path, status, outcome, usage }: RequestRecord): boolean =>
+  usage?.inputTokens === 0 &&
+  usage.outputTokens === 0 &&
+  outcome === "completed" &&
+  status >= 200 &&
+  status <= 299 &&
+  method === "POST" &&
+  usagePaths.has(path);
 
 function createMissingUsageCounter(registry: Registry): Observe {
   const responses = createCounter(

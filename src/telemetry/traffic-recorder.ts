@@ -10,7 +10,8 @@ import { mapCounters } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
-import { lacksUsage, type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
+import { type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage } from "./request-metrics.ts";
 import {
   backendCountNames,
   type BackendCounts,

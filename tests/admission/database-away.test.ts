@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import { leaseOf } from "../../src/admission/process-leases.ts";
+import { newLease } from "../../src/admission/process-leases.ts";
 import { decideByShare } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
@@ -39,7 +39,7 @@ describe("the share of a process", () => {
   function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {
     const { isKnown = true, afterMs = 1000, reserved = 0, tokens = 0 } = more;
     const own = { ...noLimits, ...limits };
-    const lease = leaseOf({ leases: new Map() }, 1);
+    const lease = newLease(1);
     const claims = [{ lease, limits: own }];
     if (isKnown) lease.known = { others: { ...known, reserved }, at: start };
     const now = start + afterMs;

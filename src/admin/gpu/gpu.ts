@@ -6,7 +6,6 @@
 
 import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
 import type { SharedGpu } from "../../store/gpu/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -108,11 +107,6 @@ const gpuHistory = t.Object({
   ),
 });
 
-export const pushGpuScriptContract = {
-  response: { 200: t.String({ description: "POSIX shell" }) },
-  detail: { summary: "A shell script that sends GPU samples to this server" },
-};
-
 export const addGpuSamplesContract = takesBody(
   "Store the samples of a GPU host",
   gpuSamplesRequest,
@@ -161,10 +155,6 @@ export const listGpuHistory =
   ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> =>
     streamHistory(request, query, store.gpu.history(bucketRange(clock(), query), query.gpu_id), log);
-
-/** Open to everybody, so that a host can fetch it: it contains no secret. */
-export const getPushGpuScript = (): Response =>
-  new Response(pushGpuScript, { headers: { "content-type": "text/plain;charset=utf-8" } });
 
 const parseSamples = bodyParser(gpuSamplesRequest);
 const entryCheck = TypeCompiler.Compile(gpuEntry);

@@ -3,8 +3,9 @@
 //   opened -> arriving -> whole, or passed on -> released
 //                      -> ended, because it is too slow, or the slowest where room is needed: it holds nothing then
 //
-// It is taken as bytes arrive, at most `aheadBytes` ahead: what is only announced is open to others. The last quarter is for
-// the first body of a key that holds nothing, so that a few keys cannot lock out the others.
+// A body that comes too slowly ends with `request_timeout`; the least pace is higher while much is held (`look`). The budget
+// is taken as bytes arrive, at most `aheadBytes` ahead: what is only announced is open to others. The last quarter is for the
+// first body of a key that holds nothing, so that a few keys cannot lock out the others.
 
 import { ProxyError } from "../errors.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -73,7 +74,7 @@ export class HeldShare implements Disposable {
       this.isFirst = !budget.byKey.has(this.keyId);
       const exceeds = findExceeded(budget, this, length) && findExceeded(budget, this, length, false);
       if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
-      take(budget, this, Math.min(length, aheadBytes));
+      this.take(Math.min(length, aheadBytes));
     }
     this.at = budget.arriving.push(this) - 1;
     this.length = length;
@@ -90,19 +91,29 @@ export class HeldShare implements Disposable {
     if (missing > 0) this.take(Math.max(missing, Math.min(length - takenBytes, aheadBytes)));
   }
 
-  /** No more of it is to arrive. */
-  finish(): void {
-    release(this.#budget, this, this.arrivedBytes);
-  }
-
-  /** Takes more. @throws ProxyError, taking nothing, if the budget is used up */
+  /** Takes more; if there is no room, the slowest make it. @throws ProxyError, taking nothing, if the budget is used up */
   take(bytes: number): void {
-    take(this.#budget, this, bytes);
+    const budget = this.#budget;
+    if (this.takenBytes === 0) this.isFirst = !budget.byKey.has(this.keyId);
+    for (;;) {
+      const exceeded = findExceeded(budget, this, bytes);
+      if (exceeded === undefined) return add(budget, this, bytes);
+      const slowest = findSlowest(budget, this, exceeded === "key's");
+      if (slowest === undefined || slowest === this) throw new ProxyError("too_many_bytes_held");
+      end(slowest, "too_many_bytes_held");
+    }
   }
 
-  /** Returns everything taken. */
-  release(): void {
-    release(this.#budget, this);
+  /** No more of it is to arrive. @param kept how much of it is held on */
+  release(kept = 0): void {
+    const { arriving } = this.#budget;
+    const last = this.at === -1 ? undefined : arriving.pop();
+    if (last !== undefined && last !== this) {
+      arriving[this.at] = last;
+      last.at = this.at;
+    }
+    this.at = -1;
+    if (kept < this.takenBytes) add(this.#budget, this, kept - this.takenBytes);
   }
 
   [Symbol.dispose](): void {
@@ -116,17 +127,6 @@ function add(budget: Budget, body: HeldShare, bytes: number): void {
   body.takenBytes += bytes;
   if (ofKey > 0) budget.byKey.set(body.keyId, ofKey);
   else budget.byKey.delete(body.keyId);
-}
-
-/** @param kept how much of it is held on */
-function release(budget: Budget, body: HeldShare, kept = 0): void {
-  const last = body.at === -1 ? undefined : budget.arriving.pop();
-  if (last !== undefined && last !== body) {
-    budget.arriving[body.at] = last;
-    last.at = body.at;
-  }
-  body.at = -1;
-  if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);
 }
 
 /** Which part of the budget so many bytes more would exceed. @param withAhead what is taken and has not arrived counts too */
@@ -148,18 +148,6 @@ const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
     0,
   );
 
-/** If there is no room, the slowest make it. @throws ProxyError, taking nothing */
-function take(budget: Budget, body: HeldShare, bytes: number): void {
-  if (body.takenBytes === 0) body.isFirst = !budget.byKey.has(body.keyId);
-  for (;;) {
-    const exceeded = findExceeded(budget, body, bytes);
-    if (exceeded === undefined) return add(budget, body, bytes);
-    const slowest = findSlowest(budget, body, exceeded === "key's");
-    if (slowest === undefined || slowest === body) throw new ProxyError("too_many_bytes_held");
-    end(budget, slowest, "too_many_bytes_held");
-  }
-}
-
 /** The youngest of equals. The first body of a key makes room for those of others alone. */
 function findSlowest(
   { arriving, monotonic }: Budget,
@@ -176,8 +164,8 @@ function findSlowest(
   return arriving.filter(makesRoom).toSorted(slower)[0];
 }
 
-function end(budget: Budget, body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): void {
-  release(budget, body);
+function end(body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): void {
+  body.release();
   body.onEnded?.(new ProxyError(code));
 }
 
@@ -186,7 +174,7 @@ function look(budget: Budget): void {
   // A copy, as those that end leave.
   for (const body of budget.arriving.slice()) {
     const least = budget.total > budget.maxBytes / 2 ? leastPaceWhenUsed : leastPace;
-    if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(budget, body, "request_timeout");
+    if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(body, "request_timeout");
     body.marks.push(body.arrivedBytes);
     if (body.marks.length > windowMs / tickMs) body.marks.shift();
   }

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
-import { rateLimitHeaders } from "./admit.ts";
+import { rateLimitHeaders } from "./limit-refusals.ts";
 import type { LimitName, Subject } from "../../domain/keys.ts";
 import { listModelNames, type ModelNames, resolveModel } from "../rewrite/model-names.ts";
 

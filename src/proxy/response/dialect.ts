@@ -1,5 +1,5 @@
 import { type ErrorBody, errorBody, errorKindOf } from "../errors.ts";
-import { programOf } from "../rewrite/client-rules.ts";
+import { programOf } from "../../domain/requests.ts";
 import type { Heartbeats, Meter } from "../stream/transform-stream.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 

@@ -12,7 +12,7 @@ import { failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
-import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
+import { noUsageAdded, type UsageAdded } from "../rewrite/requested-stream.ts";
 import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../stream/body-kind.ts";

@@ -1,6 +1,6 @@
 import { hasMember, indexOfBytes, isWhiteSpace, isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { type Span, createSlot, type JsonSlot } from "../json/slots.ts";
-import type { UsageAdded } from "../rewrite/stream-options.ts";
+import type { UsageAdded } from "../rewrite/requested-stream.ts";
 import { isLineEnd, maxHeldEventBytes, findDataLine } from "./events.ts";
 import { parseJson } from "../../domain/json.ts";
 import { readJson } from "../json/read.ts";

@@ -29,7 +29,6 @@ test("the document contains every route, and nothing else", () => {
     [
       "GET /healthz",
       "GET /readyz",
-      "GET /push-gpu.sh",
       "GET /metrics",
       "GET /alerts.yaml",
       "GET /grafana.json",
@@ -127,7 +126,6 @@ test("what is open, and what takes the credentials of others than administrators
   expect(Object.fromEntries(secured)).toEqual({
     "GET /healthz": [],
     "GET /readyz": [],
-    "GET /push-gpu.sh": [],
     "GET /metrics": [{ session: [] }, { metricsToken: [] }],
     "GET /alerts.yaml": [{ session: [] }, { metricsToken: [] }],
     "GET /grafana.json": [{ session: [] }, { metricsToken: [] }],

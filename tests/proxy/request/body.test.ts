@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { type BodyRules, type BodyStep, isJson, readBody, type ReceivedBody } from "../../../src/proxy/request/body.ts";
+import {
+  type BodyRules,
+  type BodyStep,
+  jsonType,
+  readBody,
+  type ReceivedBody,
+} from "../../../src/proxy/request/body.ts";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import { passTicks } from "../../support/event-loop.ts";
@@ -8,16 +14,16 @@ import { passTicks } from "../../support/event-loop.ts";
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
   new Request("http://h/v1/x", { method, headers, body });
 
-describe("isJson", () => {
+describe("jsonType", () => {
   test.each([
     "application/json",
     "Application/JSON; charset=utf-8",
     " application/json ;x=y",
     "application/vnd.x+json",
-  ])("accepts %s", (type) => expect(isJson(type)).toBe(true));
+  ])("accepts %s", (type) => expect(jsonType.test(type)).toBe(true));
   test.each(["", "text/plain", "application/jsonl", "application/x-ndjson", "multipart/form-data; boundary=json"])(
     "rejects %s",
-    (type) => expect(isJson(type)).toBe(false),
+    (type) => expect(jsonType.test(type)).toBe(false),
   );
 });
 

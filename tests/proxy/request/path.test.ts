@@ -57,7 +57,7 @@ describe("matchesGlob", () => {
 describe("readTarget", () => {
   test("takes no other name for a second /v1", () => {
     for (const path of ["/v1/v1beta/models", "/v1/a/v1/b", "/v1/v10"]) {
-      expect(readTarget(new Request(`http://h${path}`, { headers: { host: "h" } })).path).toBe(path);
+      expect(readTarget(new Request(`http://h${path}`, { headers: { host: "h" } }), path)).toBe(path);
     }
   });
 });

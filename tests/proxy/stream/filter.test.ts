@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
 import { carryOnlyContent } from "../../../src/proxy/stream/flags.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
-import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
