@@ -118,8 +118,8 @@ const Under = (props: { text: string | undefined; title?: string; class?: string
 const optional = (value: number | null, format: (value: number) => string): string =>
   value === null ? "–" : format(value);
 
-const errors = ({ errors_1h: count }: Backend): string | undefined =>
-  count === 0 ? undefined : plural(count, "error");
+const errors = ({ errors_1h: failed }: Backend): string | undefined =>
+  failed === 0 ? undefined : plural(failed, "error");
 
 const expected = ({ expected_cached_share: share }: Backend): string | undefined =>
   share === null ? undefined : `${shareOf(share, 1)} expected`;
