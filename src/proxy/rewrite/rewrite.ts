@@ -352,14 +352,14 @@ function prefixSystem(
     return kinds;
   }
   const isMember = system === "member";
+  const owner = isMember ? body.root : first.value;
   const given = isMember ? conversation.system : first.content;
-  if (given.kind === "absent") {
-    editor.addMember(isMember ? body.root : first.value, isMember ? "system" : "content", JSON.stringify(text));
-  } else if (given.kind === "string") editor.prependText(given, text, separator);
+  if (given.kind === "absent") editor.addMember(owner, isMember ? "system" : "content", JSON.stringify(text));
+  else if (given.kind === "string") editor.prependText(given, text, separator);
   // Backends join parts without a separator, so the empty line is in the part.
-  else if (given.kind === "array") {
+  else if (given.kind === "array")
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
-  } else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
+  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
   else return [];
   return kinds;
 }
