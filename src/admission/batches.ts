@@ -19,7 +19,7 @@ import {
   type Bound,
   judge,
   type Judged,
-  needsLease,
+  leaseLimits,
   noLoad,
   type Size,
   tokensAhead,
@@ -163,7 +163,7 @@ function takeWork(group: Group, { second, most }: { second: number; most: number
   for (const { lease, limits } of claims) {
     const { id, places, tokens, aheadTokens, corrections, sent, refused } = lease;
     // Beside requests that hold nothing, nothing is given back either: the next batch does.
-    const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
+    const isDue = lease.isDue && waiting.length > 0 && !hasLimit(limits, leaseLimits);
     Object.assign(lease, { corrections: [], sent: [...sent, ...corrections], refused: 0, isDue });
     subjects.push({ id, limits, places, tokens: tokens + aheadTokens, corrections, refused });
   }
