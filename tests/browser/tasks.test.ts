@@ -81,7 +81,7 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
     await using page = await traffic.console.visit("/");
     const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "Help" }).click();
-    await page.getByText("Codex", { exact: true }).click();
+    await page.getByRole("radio", { name: "Codex", exact: true }).check();
     await page.getByText("~/.codex/config.toml").waitFor();
     expect(await clicks()).toBeLessThanOrEqual(2);
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { shared } from "../../support/shared.ts";
-import { bucketOf, encodeHistogram } from "../../../src/domain/histogram.ts";
+import { bucketOf } from "../../../src/domain/histogram.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import type { RequestRecord } from "../../../src/domain/requests.ts";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
@@ -46,12 +46,7 @@ onEachEngine(({ engine }) => {
       regretTokens: 20,
       outputTokens: 90,
     };
-    const firstByte = encodeHistogram(
-      new Map([
-        [bucketOf(100), 18],
-        [bucketOf(2000), 2],
-      ]),
-    );
+    const firstByte = `${bucketOf(100)}:18 ${bucketOf(2000)}:2`;
     const figures = { ...sums, streamedTokens: 80, streamedUs: 2_000_000, firstByte };
     const rows = [minute, minute - 59, minute - 60].map((at) =>
       Object.assign({ minute: at, backend: "gpu-a" }, figures),
