@@ -13,7 +13,7 @@ import {
 import { type Bound, countedOf, decide, type KeyLoad, noLoad, sharesOf, waitOf } from "../store/limits/judge.ts";
 import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
-import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
+import { minuteWindowSeconds, windowResetAt } from "../time/seoul.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {

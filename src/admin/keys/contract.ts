@@ -2,7 +2,7 @@ import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, 
 import * as schema from "../http/schemas.ts";
 import { csrfField, instant, optionalText, text, integerField, idField, booleanField } from "../http/body-schema.ts";
 import { defaultUsersMax } from "../../domain/keys.ts";
-import { isCalendarWindow } from "../../time/windows.ts";
+import { isCalendarWindow } from "../../time/seoul.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.

@@ -1,8 +1,7 @@
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
+import { dayFromNumber, dayNumberOf, monthOf, timestampOf, windowResetAt } from "../../time/seoul.ts";
 import { shareNextRun } from "../../time/per-tick.ts";
-import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody, maskedKeyBody } from "./body.ts";
 import { countersBody } from "../usage/report.ts";

@@ -10,7 +10,7 @@ import {
   placeLimits,
   tokenLimits,
 } from "../../domain/limits.ts";
-import { minuteWindowSeconds, type Window, windowResetAt, windows } from "../../time/windows.ts";
+import { minuteWindowSeconds, type Window, windowResetAt, windows } from "../../time/seoul.ts";
 
 /** What counts in a window: `minuteRequests`, `dayTokens`. */
 type CountedIn<Kind extends LimitKind> = Kind["window"] extends "now"

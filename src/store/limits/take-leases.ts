@@ -1,9 +1,8 @@
 // What limits are compared with, what a process takes of what they leave, and what responses are charged.
 
 import { and, type AnyColumn, asc, eq, gt, lt, ne, type SQL, sql } from "drizzle-orm";
-import { type Days, dayNumberOf } from "../../time/seoul.ts";
+import { dayNumberOf, type Days, daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { hasLimit, limitKinds, type LimitName, limitNames, requestLimits } from "../../domain/limits.ts";
 import {
