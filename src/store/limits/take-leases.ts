@@ -224,7 +224,8 @@ function prepareTakeOne(engine: Engine) {
       const isRefused = admitted < requests.length;
       const seconds = isRefused ? await listSeconds.execute({ keyId: id, ...minuteBounds(now) }) : undefined;
       if (refused > 0) await addRefusals([[dayNumberOf(now), id, refused]])();
-      if (writesLease({ limits, requests })) {
+      // Without new requests it gives back, perhaps what was held while the key had other limits.
+      if (requests.length === 0 || hasLimit(limits, leaseLimits)) {
         const all = { places: places + admitted, tokens: tokens + taken };
         granted.set(id, all);
         await write.execute({ keyId: id, instance, version, ...all });
@@ -240,10 +241,6 @@ function prepareTakeOne(engine: Engine) {
 
 /** What the process holds of a subject. */
 type Held = Pick<LeaseRequest["subjects"][number], "places" | "tokens">;
-
-/** Without new requests it gives back, perhaps what was held while the key had other limits. */
-const writesLease = ({ limits, requests }: Pick<LeaseRequest, "requests"> & Pick<Bound, "limits">): boolean =>
-  requests.length === 0 || hasLimit(limits, leaseLimits);
 
 function prepareWrite({ db, tables: { keyLeases } }: Engine) {
   return db
@@ -287,7 +284,7 @@ const argumentOf = ({ instance, version, requests: asks }: LeaseBatch, now: numb
     aheadTokens: tokensAhead(requests),
     subjects: subjects.map(({ limits, ...subject }) => ({
       ...subject,
-      holds: writesLease({ limits, requests }),
+      holds: requests.length === 0 || hasLimit(limits, leaseLimits),
       asks: hasLimit(limits, requestLimits),
       limits: limitNames.flatMap((name) => {
         const { counts, window } = limitKinds[name];

@@ -47,7 +47,8 @@ export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) 
       await insert([[ledger, number, JSON.stringify(flush)]])();
       return;
     }
-    const isSettled = settled.flatMap(({ subjects }) => subjects);
+    const isSettled = [];
+    for (const { subjects } of settled) isSettled.push(...subjects);
     const append = insert([[ledger, number, JSON.stringify({ ...flush, settled: [], isSettled })]]);
     const counted = [...settle(settled, increments), addDays(increments, amongSubjects(isSettled))];
     await engine.transaction(() => engine.pipeline([append, ...counted]));
