@@ -437,9 +437,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const ask = (who: string) => traffic.chat({ stream: true }, "slow-head=60s", key, { "x-who": who }).catch(() => {});
     const floods = [ask("flooder"), ask("flooder")];
     const kept = ask("neighbour");
-    const running = async (): Promise<unknown[]> =>
-      (await admin.expectOk<{ requests: unknown[] }>("GET", "/api/in-flight")).requests;
-    await pollUntil(async () => (await running()).length === 3);
+    await pollUntil(async () => (await admin.listRunning()).length === 3);
     await using visit = await traffic.console.visit("/");
     const { page } = visit;
     await page.evaluate(() => {
@@ -455,7 +453,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     expect(await page.evaluate((): unknown => Reflect.get(globalThis, "presses"))).toBe(4);
     await Promise.all(floods);
     expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
-    expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
+    expect(await admin.listRunning()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
     await page.getByRole("button", { name: "Stop the requests of neighbour" }).click();
     await page.getByRole("button", { name: "End all 1" }).click();
     await kept;

@@ -272,8 +272,7 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     expect(await statusOf(post(key, { "x-user": "b" }))).toBe(200);
     const stillRuns = await Promise.race([others.text().then(() => false), Bun.sleep(100).then(() => true)]);
     expect(stillRuns).toBe(true);
-    const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
-    for (const one of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${one.id}`);
+    for (const one of await gate.admin.listRunning()) await gate.admin.endRunning(one.id);
   });
 
   test("have their own limits, or those that their key gives each, beside those of the key and a team", async () => {

@@ -67,8 +67,7 @@ function startKey(fields: object, of: TollgateWithKeys = gate) {
     for (let seen = 0; seen < (sees ?? 0); seen++) await client.nextEvent();
     const [answer = "nothing"] = answers.slice(-1);
     if (answer === "head") {
-      const list = () => admin.expectOk<{ requests: { state: string }[] }>("GET", "/api/in-flight");
-      await pollUntil(async () => (await list()).requests.some(({ state }) => state === "running"));
+      await pollUntil(async () => (await admin.listRunning()).some(({ state }) => state === "running"));
     }
     if (typeof answer === "object" && "events" in answer && answer.events.at(-1) === "breaks") wire.reset();
     else if (typeof answer === "string" || sees !== undefined) client.reset();

@@ -1,5 +1,6 @@
 import type { ConsoleUnderTest } from "./console-under-test.ts";
 import { startConsole } from "./console-under-test.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 
 export const trafficModel = "traffic-model";
 
@@ -67,9 +68,5 @@ export async function waitForLog({ console }: TrafficConsole, count: number, fil
 
 /** Waits until a request of the key runs. */
 export async function waitForRunning({ console }: TrafficConsole, keyId: number): Promise<void> {
-  for (;;) {
-    const { requests } = await console.admin.expectOk<{ requests: { key_id: number }[] }>("GET", "/api/in-flight");
-    if (requests.some(({ key_id }) => key_id === keyId)) return;
-    await Bun.sleep(50);
-  }
+  await pollUntil(async () => (await console.admin.listRunning()).some(({ key_id }) => key_id === keyId));
 }
