@@ -199,12 +199,8 @@ describe("with several backends, a conversation", () => {
       [gate.key, false],
       [key, true],
     ] as const) {
-      const response = await fetch(`${gate.url}/v1/messages`, {
-        method: "POST",
-        headers: { "x-api-key": own, "content-type": "application/json", "x-simulate": `usage=${usage}` },
-        body: JSON.stringify({ model: "m", max_tokens: 2, stream, messages: [{ role: "user", content: "Hello" }] }),
-      });
-      await response.arrayBuffer();
+      const body = { model: "m", max_tokens: 2, stream, messages: [{ role: "user", content: "Hello" }] };
+      await (await gate.send("/v1/messages", body, { key: own, script: `usage=${usage}` })).bytes();
     }
     await pollUntil(async () => {
       const { backends: listed } = await (await gate.admin.request("GET", "/api/backends")).json();

@@ -111,11 +111,7 @@ test("a key in a path is masked in the log", async () => {
 test("the log names the model asked for and the one sent", async () => {
   await using renaming = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_ALIAS_MODEL: "served" });
   for (const model of ["claude-x", "other", undefined]) {
-    await fetch(`${renaming.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { "x-api-key": renaming.key, "content-type": "application/json", "x-request-id": `model-${model}` },
-      body: JSON.stringify({ model, input: "a" }),
-    });
+    await renaming.send("/v1/embeddings", { model, input: "a" }, { headers: { "x-request-id": `model-${model}` } });
   }
   const logged = async (id: string) => {
     const { modelAsked, modelSent } = await renaming.waitForLog(({ requestId }) => requestId === id);

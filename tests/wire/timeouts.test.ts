@@ -251,12 +251,7 @@ test("a stream with only heartbeats for three timeouts since its content is mark
   const timer = setInterval(() => send(empty[beats++ % 3] ?? ""), timeoutMs / 10);
   const content = 'data: {"choices":[{"delta":{"content":"Hi"}}]}';
 
-  const headers = { "x-api-key": other.key, "content-type": "application/json" };
-  const response = await fetch(`${other.url}/v1/chat/completions`, {
-    method: "POST",
-    headers,
-    body: '{"stream":true}',
-  });
+  const response = await other.send("/v1/chat/completions", { stream: true });
   const got = response.text();
   // For longer than it takes to be marked without content.
   const start = performance.now();
