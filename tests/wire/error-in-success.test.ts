@@ -120,10 +120,7 @@ async function ask(path: string, type: string, body: string, key = gate.key, met
   const got = await response.text();
   const id = response.headers.get("x-request-id") ?? "";
   const logged = await gate.waitForLog(({ requestId }) => requestId === id);
-  const row = await pollUntil(async () => {
-    const found = await gate.admin.expectOk<{ requests: object[] }>("GET", `/api/requests?request_id=${id}`);
-    return found.requests[0];
-  });
+  const row = await pollUntil(async () => (await gate.admin.listRequests(`?request_id=${id}`))[0]);
   const counted = (await gate.readKey()).total_request_count - before.total_request_count;
   return { status: response.status, got, logged, row, counted };
 }

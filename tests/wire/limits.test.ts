@@ -182,10 +182,7 @@ describe("a limit of tokens", () => {
     client.reset();
     await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === estimate);
     expect(await gate.getKey(id)).toMatchObject({ total_input_tokens: 0, total_estimated_tokens: estimate });
-    const [row] = await pollUntil(async () => {
-      const { requests } = await gate.admin.expectOk<{ requests: object[] }>("GET", `/api/requests?key_id=${id}`);
-      return requests.length > 0 && requests;
-    });
+    const row = await pollUntil(async () => (await gate.admin.listRequests(`?key_id=${id}`))[0]);
     expect(row).toMatchObject({ outcome: "client_left", output_tokens: 0, estimated_tokens: estimate });
   });
 

@@ -78,8 +78,7 @@ describe.each([1, 2])("with %p processes", (processes) => {
     expect(queued).toEqual(["low", "low", "low", "low", "low", "normal", "high"]);
     expect(await gate.waitForLog(({ priority }) => priority === "high")).toMatchObject({ status: 200 });
     const logged = await pollUntil(async () => {
-      const path = "/api/requests?limit=20";
-      const { requests } = await gate.admin.expectOk<{ requests: { priority: string | null }[] }>("GET", path);
+      const requests = await gate.admin.listRequests("?limit=20");
       return requests.length === 8 && requests;
     });
     expect(Map.groupBy(logged, ({ priority }) => priority).get("low")).toHaveLength(5);
@@ -136,9 +135,6 @@ test.each([1, 2])(
     expect(backend.requests()).toHaveLength(2);
     first.close();
     expect(await second.text()).toEndWith("data: [DONE]\n\n");
-    await pollUntil(async () => {
-      const { requests } = await gate.admin.expectOk<{ requests: { waited_for: string }[] }>("GET", "/api/requests");
-      return requests.some((one) => one.waited_for === "prefill");
-    });
+    await pollUntil(async () => (await gate.admin.listRequests()).some((one) => one.waited_for === "prefill"));
   },
 );

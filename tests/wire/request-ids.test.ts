@@ -38,15 +38,8 @@ test("the log and the backend have the trace that the client is part of, and non
     const entry = await gate.waitForLog(({ requestId }) => requestId === `trace-${n}`);
     expect(entry["traceId"]).toBe(n < wholes.length ? trace : undefined);
   }
-  const requestsOf = async (query: string) =>
-    (
-      await gate.admin.expectOk<{ requests: { request_id: string; trace_id: string }[] }>(
-        "GET",
-        `/api/requests${query}`,
-      )
-    ).requests;
-  await pollUntil(async () => (await requestsOf("?request_id=trace-5")).length > 0);
-  expect(await requestsOf(`?trace_id=${trace}`)).toMatchObject([
+  await pollUntil(async () => (await gate.admin.listRequests("?request_id=trace-5")).length > 0);
+  expect(await gate.admin.listRequests(`?trace_id=${trace}`)).toMatchObject([
     { request_id: "trace-1", trace_id: trace },
     { request_id: "trace-0", trace_id: trace },
   ]);

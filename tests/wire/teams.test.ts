@@ -148,13 +148,8 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
       [before.id, 30],
       [after.id, 4],
     ]);
-    const requests = async (query: string) => {
-      const found = await gate.admin.expectOk<{ requests: { team_id: number | null; team_name: string | null }[] }>(
-        "GET",
-        `/api/requests?key_id=${keyId}${query}`,
-      );
-      return found.requests.map((one) => [one.team_id, one.team_name]);
-    };
+    const requests = async (query: string) =>
+      (await gate.admin.listRequests(`?key_id=${keyId}${query}`)).map((one) => [one.team_id, one.team_name]);
     expect(await requests("")).toEqual([
       [null, null],
       [after.id, `team ${lastName}`],

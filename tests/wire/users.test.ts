@@ -308,11 +308,8 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     ]);
     expect(await rowsBy(`by=model&user_id=${vip?.id}`, "model", "input_tokens")).toEqual([["m", 90]]);
     expect(await rowsBy(`by=key&key_id=${id}&user_id=0`, "input_tokens")).toEqual([]);
-    const logged = await gate.admin.expectOk<{ requests: { user_id: number; user_name: string }[] }>(
-      "GET",
-      `/api/requests?user_id=${vip?.id}`,
-    );
-    expect(logged.requests.map((one) => one.user_name)).toEqual(["vip", "vip", "vip"]);
+    const logged = await gate.admin.listRequests(`?user_id=${vip?.id}`);
+    expect(logged.map((one) => one.user_name)).toEqual(["vip", "vip", "vip"]);
     const groups = await gate.admin.expectOk<{ rows: { name: string; id: number; request_count: number }[] }>(
       "GET",
       `/api/requests/groups?by=user&key_id=${id}`,

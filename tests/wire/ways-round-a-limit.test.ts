@@ -72,10 +72,7 @@ function startKey(fields: object, of: TollgateWithKeys = gate) {
     if (typeof answer === "object" && "events" in answer && answer.events.at(-1) === "breaks") wire.reset();
     else if (typeof answer === "string" || sees !== undefined) client.reset();
     const text = typeof answer === "string" ? "" : await client.text();
-    const row = await pollUntil(async () => {
-      const list = await admin.expectOk<{ requests: RequestBody[] }>("GET", `/api/requests?request_id=${requestId}`);
-      return list.requests[0];
-    });
+    const row = await pollUntil(async () => (await admin.listRequests(`?request_id=${requestId}`))[0]);
     const after = await pollUntil(async () => {
       const now = await of.getKey(id);
       return (now.limit_states["tokens_per_day"] as { reserved: number } | undefined)?.reserved ? undefined : now;

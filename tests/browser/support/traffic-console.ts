@@ -56,14 +56,7 @@ export async function waitForSums({ console }: TrafficConsole, count: number): P
 
 /** Waits until the API lists at least `count` requests: they are written a moment after they ended. */
 export async function waitForLog({ console }: TrafficConsole, count: number, filter = ""): Promise<void> {
-  for (;;) {
-    const { requests } = await console.admin.expectOk<{ requests: unknown[] }>(
-      "GET",
-      `/api/requests?limit=200${filter}`,
-    );
-    if (requests.length >= count) return;
-    await Bun.sleep(50);
-  }
+  await pollUntil(async () => (await console.admin.listRequests(`?limit=200${filter}`)).length >= count);
 }
 
 /** Waits until a request of the key runs. */
