@@ -2,7 +2,7 @@ import { type KeyId, type SubjectId, subjectOf, type TeamId, type UserId } from 
 
 /**
  * The counters of a response. Each has a column in the tables of usage by model and in the request log. A new one also
- * needs its name at the backend (`proxy/stream/event-usage.ts`), in the API and in the console, and migrations.
+ * needs its name at the backend (`proxy/stream/usage.ts`), in the API and in the console, and migrations.
  */
 export const usageTotals = ["inputTokens", "outputTokens"] as const;
 /** Each counts a part of a total. */

@@ -142,24 +142,21 @@ async function writeAll(state: State): Promise<void> {
     const batch = state.gathering;
     state.writing = batch;
     state.gathering = newBatch(state.logsRequests, state.dropped);
-    await write(state, batch.usage.usage(), batch);
+    const usage = batch.usage.usage();
+    // Repeated under the same id, so that the store recognises a flush whose commit succeeded unnoticed.
+    const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
+    for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
+      const failure = await tryWrite(state, usage, id, batch);
+      if (failure === undefined) break;
+      enterDegraded(state, failure.message);
+      state.pause = new AbortController();
+      await wait(retryMs, state.pause.signal);
+    }
     endWaits(batch);
     state.writing = undefined;
   }
   // Reset here, not when the promise resolves: an event that arrives in between must start the next loop.
   state.loop = undefined;
-}
-
-/** Repeats the same usage under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
-async function write(state: State, usage: FlushedUsage, batch: Batch): Promise<void> {
-  const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
-  for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
-    const failure = await tryWrite(state, usage, id, batch);
-    if (failure === undefined) return;
-    enterDegraded(state, failure.message);
-    state.pause = new AbortController();
-    await wait(retryMs, state.pause.signal);
-  }
 }
 
 /** @returns why it failed; undefined if it is committed */
@@ -182,7 +179,7 @@ async function tryWrite(state: State, usage: FlushedUsage, id: FlushId, { added 
     const { refused = [] } = committed;
     const isPlain = responses.length + refused.length === 0;
     observer?.committed(durationMs, isPlain ? increments : countsOf(usage, committed));
-    leaveOut(state, refused);
+    if (refused.length > 0) leaveOut(state, refused);
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");

@@ -29,8 +29,9 @@ export function daysOfWindow(window: CalendarWindow, now: number): Days {
 
 /** When what counts now no longer does, epoch milliseconds. */
 export function windowResetAt(window: Window, now: number): number {
-  if (isCalendarWindow(window)) return startOfDayNumber(daysOfWindow(window, now).to);
-  return window === "now" ? now : now + minuteWindowSeconds * 1000;
+  if (window === "now") return now;
+  if (window === "minute") return now + minuteWindowSeconds * 1000;
+  return startOfDayNumber(daysOfWindow(window, now).to);
 }
 
 /** How long they last, as Codex names them (`daily limit`). */

@@ -1,6 +1,6 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
-import { findBearer } from "../../domain/keys.ts";
+import { findBearer } from "../../domain/credential.ts";
 import type { ApiToken } from "../../store/accounts/contract.ts";
 import { type Change, type Role, roles } from "../../domain/changes.ts";
 import type { JsonObject } from "../http/body.ts";

@@ -35,26 +35,31 @@ const defaults = {
   max: { thinking: "true", effort: '"max"' },
 } as const satisfies Record<ReasoningMode, object>;
 
-/** Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend. */
+/**
+ * Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend.
+ * @returns whether any was missing
+ */
 export function fillTemplateKwargs(
   editor: JsonEditor,
   bytes: Uint8Array,
   root: JsonSlot,
   { slot, thinking, enableThinking, reasoningEffort }: TemplateKwargs,
   mode: ReasoningMode,
-): void {
+): boolean {
+  const before = editor.edits.length;
   const { thinking: thinkingJson, effort } = defaults[mode];
   if (slot.kind === "absent") {
     const effortMember = effort === undefined ? "" : `,"reasoning_effort":${effort}`;
     editor.addMember(root, "chat_template_kwargs", `{"thinking":${thinkingJson}${effortMember}}`);
-    return;
+    return true;
   }
-  if (slot.kind !== "object") return;
+  if (slot.kind !== "object") return false;
   if (thinking.kind === "absent") {
     const given = enableThinking.kind === "absent" ? thinkingJson : findJson(bytes, enableThinking);
     if (given !== undefined) editor.addMember(slot, "thinking", given);
   }
   if (effort !== undefined && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", effort);
+  return editor.edits.length > before;
 }
 
 /** The client turned thinking off, under either name, so that an effort has no effect. */

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
 import { RequestTracker } from "../../../src/proxy/request-tracker.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Count, type CountingRule, countingRuleOf } from "../../../src/proxy/response/count.ts";
 import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
-const json = { contentType: "application/json", contentEncoding: null };
+const json = kindOf("application/json", null);
 
 function startCount(method: string, path: string, status = 200, id: string | undefined = "resp_1") {
   const events: UsageEvent[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { JsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/event-usage.ts";
-import { readUsage } from "../../../src/proxy/stream/event-usage.ts";
+import { createUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/usage.ts";
+import { readUsage } from "../../../src/proxy/stream/usage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 import { threadMs } from "../../support/processor-time.ts";
@@ -8,7 +8,7 @@ import { threadMs } from "../../support/processor-time.ts";
 const utf8 = new TextEncoder();
 
 function usageOf(pieces: Iterable<Uint8Array>): Usage {
-  const parser = new JsonUsageParser();
+  const parser = createUsageParser();
   for (const piece of pieces) parser.push(piece);
   return readUsage(parser.document(), noUsage);
 }
@@ -70,7 +70,7 @@ describe("JSON usage parser", () => {
   test("reads 50 MB of numbers and strings in linear time", () => {
     const numbers = utf8.encode(`[${"0.0123,-4.5e-6,".repeat(65_536)}0],`);
     const quotes = utf8.encode(`"${'\\"\\\\'.repeat(131_072)}",`);
-    const parser = new JsonUsageParser();
+    const parser = createUsageParser();
     const tookMs = threadMs(() => {
       parser.push(utf8.encode('{"data":['));
       for (let round = 0; round < 34; round++) {
@@ -88,7 +88,7 @@ describe("JSON usage parser", () => {
       depth === 0
         ? counts
         : `{${["usage", "message", "error", "id"].map((name) => `"${name}":${nested(depth - 1)}`).join()}}`;
-    const parser = new JsonUsageParser();
+    const parser = createUsageParser();
     parser.push(utf8.encode(nested(8)));
     expect(JSON.stringify(parser.document()).length).toBeLessThan(500_000);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
@@ -17,10 +18,7 @@ const senders: [name: string, create: () => Passage][] = [
 ];
 const holders: typeof senders = [
   ...senders,
-  [
-    "lines of JSON",
-    () => new Passage({ contentType: "application/x-ndjson", contentEncoding: null }, { listener: {} }),
-  ],
+  ["lines of JSON", () => new Passage(kindOf("application/x-ndjson", null), { listener: {} })],
 ];
 
 /** The memory that each of `count` keeps after it was given `chunks`, which nobody else keeps. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ProxyError } from "../../../src/proxy/errors.ts";
-import { rateLimitHeaders, refusalOf } from "../../../src/proxy/request/admit.ts";
+import { limitRefusal, rateLimitHeaders } from "../../../src/proxy/request/limit-refusals.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { LimitName } from "../../../src/domain/keys.ts";
 
@@ -8,7 +8,7 @@ const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
 function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
-  return refusalOf(
+  return limitRefusal(
     refusedBy,
     [{ id: 1, limits: { ...noLimits, [refusedBy]: 1 } }],
     { waitMs, at: 0, used: () => 1 },
@@ -40,7 +40,7 @@ test.each([
 ])("a request that is larger than what is left hears by how much: %j with %i used", (reservation, used, advice) => {
   const admission = { waitMs: untilTomorrowMs, at: 0, used: () => used };
   const request = { path: "/v1/chat/completions", now, reservation: { ...reservation, prompts: 1 } };
-  const refused = refusalOf(
+  const refused = limitRefusal(
     "tokens_per_day",
     [{ id: 1, limits: { ...noLimits, tokens_per_day: 1000 } }],
     admission,
@@ -62,7 +62,7 @@ test.each([
   const usedOf = (name: LimitName): number => (name === "tokens_per_month" ? 300 : used);
   const reservation = { tokens: 6006, inputTokens: 6, texts: 1, prompts: 1 };
   const admission = { waitMs: 1e9, at: 0, used: usedOf };
-  const refused = refusalOf("tokens_per_month", [{ id: 1, limits }], admission, { path: "/", now, reservation });
+  const refused = limitRefusal("tokens_per_month", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(refused.details?.message).toContain(advice);
 });
 
@@ -70,7 +70,7 @@ test("a refusal says nothing of what is left while the database does not tell", 
   const reservation = { tokens: 30, inputTokens: 6, texts: 1, prompts: 1 };
   const admission = { waitMs: 1000, at: 0, used: () => undefined };
   const limits = { ...noLimits, tokens_per_day: 1000 };
-  const { details } = refusalOf("tokens_per_day", [{ id: 1, limits }], admission, { path: "/", now, reservation });
+  const { details } = limitRefusal("tokens_per_day", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(details?.message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
   expect(details?.headers).toEqual([["retry-after", "1"]]);
 });
