@@ -26,10 +26,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     };
     await send("main", "first-request", "a".repeat(2760));
     await send("compaction", "second-request", "a".repeat(1240));
-    await pollUntil(async () => {
-      const listed = await console.admin.expectOk<{ requests: unknown[] }>("GET", "/api/requests");
-      return listed.requests.length === 2;
-    });
+    await pollUntil(async () => (await console.admin.listRequests()).length === 2);
   });
 
   test("Usage is grouped by client, by the request log", async () => {

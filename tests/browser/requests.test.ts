@@ -20,13 +20,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   const visit = (path: string, options = {}) => traffic.console.visit(path, options);
   const rows = (page: Page): Locator => page.getByRole("region", { name: "Requests" }).locator("tbody tr[data-row]");
   const drawer = (page: Page): Locator => page.getByRole("dialog");
-  const listed = async (): Promise<{ id: number; request_id: string }[]> =>
-    (
-      await traffic.console.admin.expectOk<{ requests: { id: number; request_id: string }[] }>(
-        "GET",
-        "/api/requests?limit=200",
-      )
-    ).requests;
+  const listed = () => traffic.console.admin.listRequests("?limit=200");
   const shownIds = (page: Page): Promise<number[]> =>
     rows(page)
       .getByRole("button")

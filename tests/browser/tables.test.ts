@@ -46,11 +46,8 @@ describe.skipIf(!hasBrowser)("tables of a house with teams and users", () => {
           .first()
           .click({ trial: true });
       }
-      const { requests } = await traffic.console.admin.expectOk<{ requests: { id: string }[] }>(
-        "GET",
-        "/api/in-flight",
-      );
-      for (const { id } of requests) await traffic.console.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+      const { admin } = traffic.console;
+      for (const { id } of await admin.listRunning()) await admin.endRunning(id);
       await running.catch(() => {});
     },
   );

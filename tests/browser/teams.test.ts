@@ -415,9 +415,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const ask = (who: string) => traffic.chat({ stream: true }, "slow-head=60s", key, { "x-who": who }).catch(() => {});
     const floods = [ask("flooder"), ask("flooder")];
     const kept = ask("neighbour");
-    const running = async (): Promise<unknown[]> =>
-      (await admin.expectOk<{ requests: unknown[] }>("GET", "/api/in-flight")).requests;
-    await pollUntil(async () => (await running()).length === 3);
+    await pollUntil(async () => (await admin.listRunning()).length === 3);
     await using page = await traffic.console.visit("/");
     const presses = await countPresses(page);
     await page.getByRole("link", { name: /tokens\/s|places/ }).click();
@@ -429,7 +427,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     expect(await presses()).toBe(4);
     await Promise.all(floods);
     expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
-    expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
+    expect(await admin.listRunning()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
     await page.getByRole("button", { name: "Stop the requests of neighbour" }).click();
     await page.getByRole("button", { name: "End all 1" }).click();
     await kept;

@@ -94,10 +94,7 @@ const saidOn = (screen: string): string[] =>
 /** The database has a request soon after its client has its response. */
 async function countCalls({ gate }: World): Promise<number> {
   const count = async (): Promise<number> => {
-    const { requests } = await gate.admin.expectOk<{ requests: { client: string | null; path: string }[] }>(
-      "GET",
-      "/api/requests?limit=200",
-    );
+    const requests = await gate.admin.listRequests("?limit=200");
     // Ours are Bun's. Lists of models are none.
     return requests.filter(({ client, path }) => client?.startsWith("Bun") !== true && path !== "/v1/models").length;
   };

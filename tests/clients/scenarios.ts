@@ -272,6 +272,5 @@ async function endByAdmin(
 ): Promise<void> {
   await pollUntil(() => backend().requests().filter(isDue).length >= atOnce(client), 300_000);
   await Bun.sleep(afterMs);
-  const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
-  for (const request of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${request.id}`);
+  for (const { id } of await gate.admin.listRunning()) await gate.admin.endRunning(id);
 }

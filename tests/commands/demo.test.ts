@@ -59,12 +59,10 @@ describe("tollgate demo", () => {
   });
 
   test("shows the requests, latencies, failures and costs of past days", async () => {
-    type Log = { requests: { ended_at: string; code: string | null }[] };
     const yesterday = new Date(Date.now() - 23 * 3_600_000).toISOString();
-    const { requests } = await admin.expectOk<Log>("GET", `/api/requests?until=${yesterday}&limit=5`);
-    expect(requests).toHaveLength(5);
-    const failed = await admin.expectOk<Log>("GET", "/api/requests?failed=true&limit=200");
-    expect(new Set(failed.requests.map(({ code }) => code)).size).toBeGreaterThan(2);
+    expect(await admin.listRequests(`?until=${yesterday}&limit=5`)).toHaveLength(5);
+    const failed = await admin.listRequests("?failed=true&limit=200");
+    expect(new Set(failed.map(({ code }) => code)).size).toBeGreaterThan(2);
     type Points = { points: { request_count: number; failed_count?: number }[]; totals: unknown[] };
     const latency = await admin.expectOk<Points>("GET", "/api/latency?hours=720&bucket_minutes=1440&by=model");
     expect(latency.totals).toHaveLength(3);

@@ -45,7 +45,7 @@ const stream = await fetch(`${program.url}/v1/chat/completions`, {
   headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "rate=1; tokens=600" },
   body: JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] }),
 });
-const { requests: running } = await admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
+const running = await admin.listRunning();
 const document = folder.file("openapi.json");
 const description = await admin.expectOk<{ paths: Record<string, Record<string, object>> }>("GET", "/api/openapi.json");
 await Bun.write(document, JSON.stringify(description));

@@ -155,11 +155,7 @@ describe("bodies:", () => {
   test("prototype pollution by JSON bodies: names such as __proto__ are plain data", async () => {
     const body =
       '{"model":"m","__proto__":{"is_active":true,"polluted":1},"constructor":{"prototype":{"polluted":1}},"messages":[{"role":"user","content":"Hi"}],"chat_template_kwargs":{"__proto__":{"polluted":1}}}';
-    const response = await fetch(`${gate.url}/v1/echo`, {
-      method: "POST",
-      ...withKey({ "content-type": "application/json" }),
-      body,
-    });
+    const response = await gate.send("/v1/echo", body);
     expect(await response.text()).toBe(body);
     for (const json of ['{"__proto__":{"name":"x"}}', '{"constructor":{"prototype":{"polluted":1}},"name":""}']) {
       const created = await fetch(`${gate.adminUrl}/api/keys`, {

@@ -253,8 +253,7 @@ async function settledRows(admin: AdminClient): Promise<Row[]> {
       rows.push(...page.requests);
       cursor = page.next_cursor ?? "";
     } while (cursor !== "");
-    const { requests } = await admin.expectOk<{ requests: Row[] }>("GET", "/api/in-flight");
-    const isSettled = rows.length === before && requests.length === 0;
+    const isSettled = rows.length === before && (await admin.listRunning()).length === 0;
     before = rows.length;
     return isSettled ? rows : undefined;
   });

@@ -1,3 +1,5 @@
+import type { RequestsBody, RunningBody } from "../../src/admin/requests/contract.ts";
+
 /** The admin's password in tests. */
 export const password = "correct horse battery staple";
 
@@ -69,5 +71,9 @@ export function clientWith(adminUrl: string, cookie: string, csrfToken: string) 
     async deleteKey(id: number): Promise<void> {
       await expectOk("DELETE", `/api/keys/${id}`);
     },
+    /** A page of the log. */
+    listRequests: async (query = "") => (await expectOk<RequestsBody>("GET", `/api/requests${query}`)).requests,
+    listRunning: async () => (await expectOk<RunningBody>("GET", "/api/in-flight")).requests,
+    endRunning: (id: string) => expectOk("DELETE", `/api/in-flight/${id}`),
   };
 }

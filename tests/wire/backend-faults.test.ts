@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { fixedCatalog } from "../../src/config/catalog.ts";
+import { clientOf } from "../support/client.ts";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { type Behaviour, type Engine, startEngine, tokens } from "../support/engine.ts";
@@ -150,9 +151,8 @@ async function startProcesses(
 
 /** @returns 502 for a stream that is cut too */
 async function send({ url }: Gate, id: string, key: string, stream: boolean): Promise<number> {
-  const headers = { "x-api-key": key, "content-type": "application/json", "x-request-id": id };
-  const body = JSON.stringify({ model: "m", max_tokens: 8, stream, messages: [{ role: "user", content: id }] });
-  const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body });
+  const body = { model: "m", max_tokens: 8, stream, messages: [{ role: "user", content: id }] };
+  const response = await clientOf(url, key).send("/v1/chat/completions", body, { headers: { "x-request-id": id } });
   const text = await response.text().catch(() => "");
   return response.ok && !text.includes(stream ? "[DONE]" : "ok") ? 502 : response.status;
 }

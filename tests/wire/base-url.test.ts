@@ -92,6 +92,7 @@ describe("a base URL with /v1 twice", () => {
     ["allowed_models", { allowed_models: ["other"] }, "/v1/v1/models/sim", "model_not_allowed"],
     ["batches", { tokens_per_day: 1 }, "/v1/v1/batches", "path_not_allowed"],
     ["closed paths", {}, "/v1/v1/files", "not_found"],
+    ["closed paths behind an escape", {}, "/v1/%76%31/files", "not_found"],
     ["dots", {}, "/v1/v1/../models", "invalid_path"],
   ])("goes round no rule: %s", async (_, given, path, code) => {
     await using closed = await startTollgateWithKeys({ PROXY_CLOSED_PATHS: "/v1/files*" });

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import type { RequestBody } from "../../src/admin/requests/contract.ts";
 import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgramWithKey } from "../support/program-with-key.ts";
@@ -96,8 +95,7 @@ describe("with several backends, a conversation", () => {
     };
     const { goes_to: goesTo } = await (await gate.admin.request("POST", "/api/explain", explained)).json();
     expect(goesTo).toEqual({ backend: expect.any(String), reason: "load" });
-    const list = async (): Promise<RequestBody[]> =>
-      (await (await gate.admin.request("GET", "/api/requests")).json()).requests;
+    const list = gate.admin.listRequests;
     await pollUntil(async () => (await list()).length === 4);
     expect((await list()).toReversed().map(({ reason }) => reason)).toEqual(["load", "prefix", "load", "session"]);
   });
@@ -112,13 +110,11 @@ describe("with several backends, a conversation", () => {
     expect(first.expectedCache).toBe("0.00");
     expect([first.cachedTokens, second.cachedTokens]).toEqual([null, "990"]);
     expect([second.backend, Number(second.expectedCache) > 0.9]).toEqual([first.backend, true]);
-    await pollUntil(
-      async () => (await (await gate.admin.request("GET", "/api/requests")).json()).requests.length === 2,
-    );
-    const { requests } = await (await gate.admin.request("GET", "/api/requests")).json();
+    await pollUntil(async () => (await gate.admin.listRequests()).length === 2);
+    const requests = await gate.admin.listRequests();
     const share = Number(second.expectedCache);
-    expect(requests.map((one: RequestBody) => one.cached_input_tokens)).toEqual([990, null]);
-    const [latest, earliest] = requests.map((one: RequestBody) => one.expected_cached_tokens);
+    expect(requests.map((one) => one.cached_input_tokens)).toEqual([990, null]);
+    const [latest = 0, earliest] = requests.map((one) => one.expected_cached_tokens ?? Number.NaN);
     expect(earliest).toBe(0);
     expect(Math.abs(latest - 1000 * share)).toBeLessThan(6);
     const text = await (await gate.admin.request("GET", "/metrics")).text();
@@ -165,8 +161,7 @@ describe("with several backends, a conversation", () => {
     await send(messagesOf("one", 4), usage(100));
     await send(other, usage(0));
     await send(edited, usage(0));
-    const list = async (query = ""): Promise<RequestBody[]> =>
-      (await (await gate.admin.request("GET", `/api/requests${query}`)).json()).requests;
+    const list = gate.admin.listRequests;
     await pollUntil(async () => (await list()).length === 7);
     const rows = (await list()).toReversed();
     expect(rows.map((one) => one.cache_loss)).toEqual([
@@ -199,12 +194,8 @@ describe("with several backends, a conversation", () => {
       [gate.key, false],
       [key, true],
     ] as const) {
-      const response = await fetch(`${gate.url}/v1/messages`, {
-        method: "POST",
-        headers: { "x-api-key": own, "content-type": "application/json", "x-simulate": `usage=${usage}` },
-        body: JSON.stringify({ model: "m", max_tokens: 2, stream, messages: [{ role: "user", content: "Hello" }] }),
-      });
-      await response.arrayBuffer();
+      const body = { model: "m", max_tokens: 2, stream, messages: [{ role: "user", content: "Hello" }] };
+      await (await gate.send("/v1/messages", body, { key: own, script: `usage=${usage}` })).bytes();
     }
     await pollUntil(async () => {
       const { backends: listed } = await (await gate.admin.request("GET", "/api/backends")).json();

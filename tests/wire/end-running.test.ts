@@ -7,15 +7,8 @@ import { chat, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
 const gate = shared(() => startTollgateWithKeys());
 
-interface Running {
-  key_id: number;
-  received_bytes: number;
-}
-
-const findRunning = async (keyId: number, { admin }: Pick<Tollgate, "admin"> = gate): Promise<Running | undefined> =>
-  (await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
-    ({ key_id }) => key_id === keyId,
-  );
+const findRunning = async (keyId: number, { admin }: Pick<Tollgate, "admin"> = gate) =>
+  (await admin.listRunning()).find(({ key_id }) => key_id === keyId);
 
 /** Whether nothing of the key's response is read any more. */
 async function isStalled(keyId: number): Promise<boolean> {
@@ -132,11 +125,8 @@ describe("a request that an administrator ends", () => {
     server.send(path, { ...bodies[path], stream: true }, { key, script });
 
   async function endAll(server: Pick<Tollgate, "admin">, keyId: number): Promise<void> {
-    const list = async (): Promise<{ id: string; key_id: number }[]> =>
-      (await server.admin.expectOk<{ requests: { id: string; key_id: number }[] }>("GET", "/api/in-flight")).requests;
-    await pollUntil(async () => (await list()).some(({ key_id }) => key_id === keyId));
-    for (const { id, key_id } of await list())
-      if (key_id === keyId) await server.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+    const { id } = await pollUntil(() => findRunning(keyId, server));
+    await server.admin.endRunning(id);
   }
 
   const lastEvent = (text: string): unknown => JSON.parse(text.trimEnd().split("data: ").at(-1) ?? "");

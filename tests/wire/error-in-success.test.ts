@@ -115,20 +115,12 @@ const successes: [name: string, type: string, body: string][] = [
 async function ask(path: string, type: string, body: string, key = gate.key, method = "POST") {
   sent = { type, body };
   const before = await gate.readKey();
-  const headers = { "x-api-key": key, "content-type": json };
   const request = { model: "m", max_tokens: 9, stream: type === stream };
-  const response = await fetch(`${gate.url}${path}`, {
-    method,
-    headers,
-    body: method === "GET" ? null : JSON.stringify(request),
-  });
+  const response = await gate.send(path, method === "GET" ? undefined : request, { key, method });
   const got = await response.text();
   const id = response.headers.get("x-request-id") ?? "";
   const logged = await gate.waitForLog(({ requestId }) => requestId === id);
-  const row = await pollUntil(async () => {
-    const found = await gate.admin.expectOk<{ requests: object[] }>("GET", `/api/requests?request_id=${id}`);
-    return found.requests[0];
-  });
+  const row = await pollUntil(async () => (await gate.admin.listRequests(`?request_id=${id}`))[0]);
   const counted = (await gate.readKey()).total_request_count - before.total_request_count;
   return { status: response.status, got, logged, row, counted };
 }
@@ -195,7 +187,7 @@ test.each([
   const limits = { tokens_per_day: 100_000, requests_per_minute: 50 };
   const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name, ...limits });
   await ask("/v1/chat/completions", stream, body, key);
-  const after = await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": key } });
+  const after = await gate.send("/v1/tollgate/key", undefined, { key });
   expect(await after.json()).toMatchObject({ used: { tokens_per_day: charged, requests_per_minute: 1 } });
 });
 
@@ -207,7 +199,7 @@ test("what a failed response has generated is charged once, though it is read ag
   const created = data({ type: "response.created", response: { id: response.id } });
   await ask("/v1/responses", stream, events(created, data({ type: "response.failed", response })), key);
   await ask(`/v1/responses/${response.id}`, json, JSON.stringify(response), key, "GET");
-  const after = await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": key } });
+  const after = await gate.send("/v1/tollgate/key", undefined, { key });
   expect(await after.json()).toMatchObject({ used: { tokens_per_day: 34 } });
 });
 
@@ -232,9 +224,8 @@ test("of two equal backends the one that fails in its bodies draws few requests,
     writeFileSync(file, `backends:\n${urls.join("\n")}\nmodels:\n  m: { backends: [b0, b1] }\n`);
     await using both = await startTollgate({ MODELS_FILE: file });
     for (let n = 0; n < 48; n++) {
-      const headers = { "x-api-key": both.key, "content-type": json };
-      const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: `${n}` }] });
-      await (await fetch(`${both.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+      const body = { model: "m", stream: true, messages: [{ role: "user", content: `${n}` }] };
+      await (await both.send("/v1/chat/completions", body)).text();
     }
     await broken.stop(true);
     await good.stop(true);
@@ -273,8 +264,7 @@ test.each([
       ),
   });
   await using other = await startTollgate({ PROXY_UPSTREAM_URL: `http://127.0.0.1:${slow.port}` });
-  const headers = { "x-api-key": other.key, "content-type": json };
-  const response = await fetch(`${other.url}${path}`, { method: "POST", headers, body: '{"model":"m","stream":true}' });
+  const response = await other.send(path, { model: "m", stream: true });
   await response.text();
   const id = response.headers.get("x-request-id");
   const { firstByteMs, durationMs } = await other.waitForLog(({ requestId }) => requestId === id);

@@ -24,21 +24,12 @@ const postRaw = (gate: Tollgate, script: string, path = "/v1/chat/completions"):
 const start = (environment: Record<string, string>) =>
   startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
 
-interface Running {
-  id: string;
-  key_id: number;
-  backend: string | null;
-  state: string;
-}
-
 /** The requests that wait in the queue: nothing was sent. */
-async function listQueued({ admin }: Pick<Tollgate, "admin">): Promise<Running[]> {
-  const { requests } = await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
-  return requests.filter(({ backend: sentTo, state }) => sentTo === null && state === "queued");
-}
+const listQueued = async ({ admin }: Pick<Tollgate, "admin">) =>
+  (await admin.listRunning()).filter(({ backend: sentTo, state }) => sentTo === null && state === "queued");
 
 /** Resolves with the first request of a key that waits. */
-const queued = (gate: Tollgate, keyId = gate.keyId): Promise<Running> =>
+const queued = (gate: Tollgate, keyId = gate.keyId) =>
   pollUntil(async () => (await listQueued(gate)).find((one) => one.key_id === keyId));
 
 describe("PROXY_MAX_CONCURRENCY", () => {

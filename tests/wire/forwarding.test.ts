@@ -86,12 +86,14 @@ describe("a request with a key", () => {
     client.close();
   });
 
-  test("that came to a dual-stack socket names its client by IPv4", async () => {
+  test("that came to a dual-stack socket names its client by IPv4, and no key where the backend needs none", async () => {
     await using both = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, HOST: "::" });
     backend.clear();
     const byIpv4 = clientOf(`http://127.0.0.1:${new URL(both.url).port}`, both.key);
-    expect((await byIpv4.send("/v1/anything")).status).toBe(200);
-    expect((await backend.nextRequest()).header("x-forwarded-for")).toBe("127.0.0.1");
+    const headers = { authorization: `Bearer ${both.key}` };
+    expect((await byIpv4.send("/v1/anything", undefined, { headers })).status).toBe(200);
+    const request = await backend.nextRequest();
+    expect([request.header("x-forwarded-for"), request.header("authorization")]).toEqual(["127.0.0.1", undefined]);
   });
 
   // WSGI, CGI, Rack and PHP read each of them as the name with hyphens.

@@ -122,26 +122,20 @@ test("where the budget runs out, the slowest body ends with its connection, and 
 });
 
 describe("a body that curl sends as a form", () => {
+  const send = async (path: string, body: string): Promise<string> => {
+    await gate.send(path, body, { headers: { "content-type": "application/x-www-form-urlencoded" } });
+    return Buffer.from((await backend.nextRequest()).body()).toString();
+  };
+
   test.each(["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"])(
     "to %s is rewritten like any JSON",
     async (path) => {
-      await fetch(gate.url + path, {
-        method: "POST",
-        headers: { "x-api-key": gate.key, "content-type": "application/x-www-form-urlencoded" },
-        body: ' {"model":"x","max_tokens":500}',
-      });
-      const { body } = await backend.nextRequest();
-      expect(Buffer.from(body()).toString()).toBe(' {"model":"live","max_tokens":9}');
+      expect(await send(path, ' {"model":"x","max_tokens":500}')).toBe(' {"model":"live","max_tokens":9}');
     },
   );
 
   test("to another path is forwarded unchanged", async () => {
-    await fetch(`${gate.url}/v1/anything`, {
-      method: "POST",
-      headers: { "x-api-key": gate.key, "content-type": "application/x-www-form-urlencoded" },
-      body: '{"model":"x"}',
-    });
-    expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe('{"model":"x"}');
+    expect(await send("/v1/anything", '{"model":"x"}')).toBe('{"model":"x"}');
   });
 });
 

@@ -76,13 +76,10 @@ describe("a stream that has waited for longer than PROXY_SSE_KEEPALIVE", () => {
     const text = (await client.text()).replaceAll(heartbeat, "");
     backend.handle(undefined);
     const isWhole = (await client.ended()) === "complete";
-    const { requests } = await pollUntil(async () => {
-      const query = `/api/requests?request_id=${header("x-request-id")}`;
-      const list = await gate.admin.expectOk<{ requests: object[] }>("GET", query);
-      return list.requests.length > 0 && list;
-    });
+    const query = `?request_id=${header("x-request-id")}`;
+    const row = await pollUntil(async () => (await gate.admin.listRequests(query))[0]);
     const counted = (await gate.readKey()).total_request_count - before.total_request_count;
-    return { text, isWhole, counted, row: requests[0] };
+    return { text, isWhole, counted, row };
   }
 
   const typed = (type: string, status = 200): string => `${status} X\r\nContent-Type: ${type}`;

@@ -182,10 +182,7 @@ describe("a limit of tokens", () => {
     client.reset();
     await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === estimate);
     expect(await gate.getKey(id)).toMatchObject({ total_input_tokens: 0, total_estimated_tokens: estimate });
-    const [row] = await pollUntil(async () => {
-      const { requests } = await gate.admin.expectOk<{ requests: object[] }>("GET", `/api/requests?key_id=${id}`);
-      return requests.length > 0 && requests;
-    });
+    const row = await pollUntil(async () => (await gate.admin.listRequests(`?key_id=${id}`))[0]);
     expect(row).toMatchObject({ outcome: "client_left", output_tokens: 0, estimated_tokens: estimate });
   });
 
@@ -215,16 +212,15 @@ describe("a limit of tokens", () => {
 describe("what is left of the limits by the calendar, to Codex,", () => {
   const codex = "Codex Desktop/0.171.0 (Mac OS 26.1.0; arm64) unknown (Codex Desktop; 26.1119.1)";
   const ask = (key: string, userAgent: string, script = "", path = "/v1/responses") =>
-    fetch(`${gate.url}${path}`, {
-      method: "POST",
-      headers: {
-        "x-api-key": key,
-        "content-type": "application/json",
-        "user-agent": userAgent,
-        "x-simulate": `header=x-codex-primary-used-percent: 97; header=x-codex_other-primary-used-percent: 98; ${script}`,
+    gate.send(
+      path,
+      { model: "m", max_output_tokens: 8, input: "Hi" },
+      {
+        key,
+        headers: { "user-agent": userAgent },
+        script: `header=x-codex-primary-used-percent: 97; header=x-codex_other-primary-used-percent: 98; ${script}`,
       },
-      body: JSON.stringify({ model: "m", max_output_tokens: 8, input: "Hi" }),
-    });
+    );
   const shown = ({ headers }: Response) =>
     Object.fromEntries([...headers].filter(([name]) => name.includes("-used-percent") || name.includes("-minutes")));
 

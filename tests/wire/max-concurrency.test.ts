@@ -115,8 +115,10 @@ describe("a body that has not come with its head", () => {
     const others = Array.from({ length: 4 }, (_, n) => gate.post(key, { body: n % 2 === 0 ? chat : large }));
     await pollUntil(async () => (await waiting(gate)) === 4);
     // Those whose bodies are not read yet are in line too.
-    const { requests } = await gate.admin.expectOk<{ requests: { state: string }[] }>("GET", "/api/in-flight");
-    expect(requests.map(({ state }) => state).toSorted()).toEqual([...Array(4).fill("queued"), "receiving"]);
+    expect((await gate.admin.listRunning()).map(({ state }) => state).toSorted()).toEqual([
+      ...Array(4).fill("queued"),
+      "receiving",
+    ]);
     sendRest();
     const head = await client.head();
     expect([head.status, head.header("x-ratelimit-remaining-requests")]).toEqual([200, "8"]);

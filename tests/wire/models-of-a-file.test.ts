@@ -78,11 +78,9 @@ describe("a request for a model of the file", () => {
       coder: 3,
       embedder: 1,
     });
-    const { requests } = await gate.admin.expectOk<{ requests: { model_asked: string; model_sent: string }[] }>(
-      "GET",
-      "/api/requests?limit=1&model=embedder",
-    );
-    expect(requests).toMatchObject([{ model_asked: "embedder", model_sent: "embedder" }]);
+    expect(await gate.admin.listRequests("?limit=1&model=embedder")).toMatchObject([
+      { model_asked: "embedder", model_sent: "embedder" },
+    ]);
   });
 
   test("gets 404 with the names that there are, if nobody has that model", async () => {
@@ -164,8 +162,8 @@ describe("a form", () => {
     expect(backend).toBe("gpu-a");
     expect(body).toContain('name="model"\r\n\r\nclaude-voice\r\n');
     expect(body.length).toBeGreaterThan(200_000);
-    const { requests } = await gate.admin.expectOk<{ requests: object[] }>("GET", "/api/requests?limit=1");
-    expect(requests).toMatchObject([{ model_asked: "claude-voice", model_sent: "claude-voice" }]);
+    const [row] = await gate.admin.listRequests("?limit=1");
+    expect(row).toMatchObject({ model_asked: "claude-voice", model_sent: "claude-voice" });
   });
 
   test("for a model that nobody has gets 404", async () => {

@@ -10,16 +10,7 @@ beforeEach(() => backend.clear());
 
 const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
 
-interface Running {
-  key_id: number;
-  state: string;
-  priority: string;
-}
-
-const listQueued = async ({ admin }: Tollgate): Promise<Running[]> =>
-  (await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.filter(
-    ({ state }) => state === "queued",
-  );
+const listQueued = async ({ admin }: Tollgate) => (await admin.listRunning()).filter(({ state }) => state === "queued");
 
 /** What is sent one after the other, while the only place is taken, and in which order the backend gets it. */
 async function orderOf(gate: Tollgate, sent: readonly { key: string; name: string; body?: object }[]) {
@@ -87,8 +78,7 @@ describe.each([1, 2])("with %p processes", (processes) => {
     expect(queued).toEqual(["low", "low", "low", "low", "low", "normal", "high"]);
     expect(await gate.waitForLog(({ priority }) => priority === "high")).toMatchObject({ status: 200 });
     const logged = await pollUntil(async () => {
-      const path = "/api/requests?limit=20";
-      const { requests } = await gate.admin.expectOk<{ requests: { priority: string | null }[] }>("GET", path);
+      const requests = await gate.admin.listRequests("?limit=20");
       return requests.length === 8 && requests;
     });
     expect(Map.groupBy(logged, ({ priority }) => priority).get("low")).toHaveLength(5);
@@ -137,21 +127,14 @@ test.each([1, 2])(
     const first = await stream(10_000, "gap=forever@1");
     await pollUntil(() => backend.requests().length === 1);
     const second = await stream(8000);
-    const waiting = await pollUntil(async () => {
-      const { requests } = await gate.admin.expectOk<{ requests: (Running & { prefill_tokens: number })[] }>(
-        "GET",
-        "/api/in-flight",
-      );
-      return requests.find(({ state }) => state === "prefill");
-    });
+    const waiting = await pollUntil(async () =>
+      (await gate.admin.listRunning()).find(({ state }) => state === "prefill"),
+    );
     expect(waiting.prefill_tokens).toBeGreaterThan(8000);
     expect((await gate.send("/v1/chat/completions", chat)).status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
     first.close();
     expect(await second.text()).toEndWith("data: [DONE]\n\n");
-    await pollUntil(async () => {
-      const { requests } = await gate.admin.expectOk<{ requests: { waited_for: string }[] }>("GET", "/api/requests");
-      return requests.some((one) => one.waited_for === "prefill");
-    });
+    await pollUntil(async () => (await gate.admin.listRequests()).some((one) => one.waited_for === "prefill"));
   },
 );

@@ -124,7 +124,7 @@ describe("several processes", () => {
     for (const response of await Promise.all(refusals)) expect(response.status).toBe(401);
     const headers = { authorization: `Bearer ${metricsToken}` };
     const rows = await pollUntil(async () => {
-      const { requests } = await admin.expectOk<{ requests: unknown[] }>("GET", "/api/requests?status=401&limit=200");
+      const requests = await admin.listRequests("?status=401&limit=200");
       const metrics = await (await fetch(`${program.adminUrl}/metrics`, { headers })).text();
       const omitted = valueOf(metrics, 'tollgate_request_log_omitted_total{reason="refused"}') ?? 0;
       return requests.length + omitted >= refusals.length && requests;

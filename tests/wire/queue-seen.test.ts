@@ -1,18 +1,14 @@
 import { expect, test } from "bun:test";
+import type { RunningBody } from "../../src/admin/requests/contract.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { chat, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
 import { shared } from "../support/shared.ts";
 
 const gate = shared(() => startTollgateWithKeys({ PROXY_MAX_CONCURRENCY: "1" }));
 
-interface Seen {
-  requests: { state: string; place: { position: number; of: number } | null }[];
-  queue: object;
-}
-
 test("who waits for a place at the backend is seen, with its own place in the line", async () => {
   const stream = { ...chat, stream: true };
-  const inFlight = () => gate.admin.expectOk<Seen>("GET", "/api/in-flight");
+  const inFlight = () => gate.admin.expectOk<RunningBody>("GET", "/api/in-flight");
   const clients = [await gate.postRaw(gate.key, "gap=forever@1", stream)];
   await clients[0]?.nextEvent();
   for (let n = 1; n < 3; n++) {

@@ -38,15 +38,8 @@ test("the log and the backend have the trace that the client is part of, and non
     const entry = await gate.waitForLog(({ requestId }) => requestId === `trace-${n}`);
     expect(entry["traceId"]).toBe(n < wholes.length ? trace : undefined);
   }
-  const requestsOf = async (query: string) =>
-    (
-      await gate.admin.expectOk<{ requests: { request_id: string; trace_id: string }[] }>(
-        "GET",
-        `/api/requests${query}`,
-      )
-    ).requests;
-  await pollUntil(async () => (await requestsOf("?request_id=trace-5")).length > 0);
-  expect(await requestsOf(`?trace_id=${trace}`)).toMatchObject([
+  await pollUntil(async () => (await gate.admin.listRequests("?request_id=trace-5")).length > 0);
+  expect(await gate.admin.listRequests(`?trace_id=${trace}`)).toMatchObject([
     { request_id: "trace-1", trace_id: trace },
     { request_id: "trace-0", trace_id: trace },
   ]);
@@ -111,11 +104,7 @@ test("a key in a path is masked in the log", async () => {
 test("the log names the model asked for and the one sent", async () => {
   await using renaming = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_ALIAS_MODEL: "served" });
   for (const model of ["claude-x", "other", undefined]) {
-    await fetch(`${renaming.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { "x-api-key": renaming.key, "content-type": "application/json", "x-request-id": `model-${model}` },
-      body: JSON.stringify({ model, input: "a" }),
-    });
+    await renaming.send("/v1/embeddings", { model, input: "a" }, { headers: { "x-request-id": `model-${model}` } });
   }
   const logged = async (id: string) => {
     const { modelAsked, modelSent } = await renaming.waitForLog(({ requestId }) => requestId === id);

@@ -3,7 +3,7 @@ import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { shared } from "../support/shared.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
 const backend = shared(() => startSimulator());
 const gate = shared(() =>
@@ -24,8 +24,7 @@ function send(id: string, body: object, script = "usage=12,5", key = gate.key): 
   return gate.send("/v1/chat/completions", sent, { key, script, headers });
 }
 
-const list = async (query: string): Promise<Logged[]> =>
-  (await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?${query}`)).requests;
+const list = (query: string): Promise<Logged[]> => gate.admin.listRequests(`?${query}`);
 const findLogged = (id: string): Promise<Logged> => pollUntil(async () => (await list(`request_id=${id}`))[0] ?? false);
 
 test("a counted request is in the log when its client has seen the end", async () => {
@@ -122,14 +121,12 @@ test("a server with REQUEST_LOG_DAYS=0 logs nothing in the database, and counts 
 
 test("a server that starts with REQUEST_LOG_DAYS=0 deletes what was logged before, without any request", async () => {
   using folder = createTempFolder();
-  const listOf = async ({ admin }: Tollgate) =>
-    (await admin.expectOk<{ requests: Logged[] }>("GET", "/api/requests")).requests;
   {
     await using before = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
     await (await before.send("/v1/models")).text();
-    await pollUntil(async () => (await listOf(before)).length === 1);
+    await pollUntil(async () => (await before.admin.listRequests()).length === 1);
   }
   const environment = { PROXY_UPSTREAM_URL: backend.url, REQUEST_LOG_DAYS: "0" };
   await using after = await startTollgate(environment, { dataDir: folder.path });
-  await pollUntil(async () => (await listOf(after)).length === 0);
+  await pollUntil(async () => (await after.admin.listRequests()).length === 0);
 });

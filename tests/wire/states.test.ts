@@ -107,11 +107,7 @@ test("a key whose front end signs with another secret, and one with nearly all o
     users_max: 1,
   });
   const complete = (token: string) =>
-    fetch(`${gate.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-openwebui-user-jwt": token },
-      body: JSON.stringify(chat),
-    });
+    gate.send("/v1/chat/completions", chat, { key, headers: { "x-openwebui-user-jwt": token } });
   expect((await complete("of.another.secret")).status).toBe(401);
   await stands(gate, `user_source_refuses key ${id}`);
   expect((await listOf(gate)).states[0]?.what).toBe(

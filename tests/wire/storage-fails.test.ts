@@ -84,12 +84,8 @@ describe("while another program holds the database", () => {
     const durationMs = Number(line["durationMs"]);
     expect(durationMs).toBeGreaterThan(heldMs);
     expect(durationMs).toBeLessThanOrEqual(seenMs);
-    const readRow = async (): Promise<{ duration_ms: number; ended_at: string }> => {
-      const path = `/api/requests?request_id=${id}`;
-      const { requests } = await gate.admin.expectOk<{ requests: { duration_ms: number; ended_at: string }[] }>(
-        "GET",
-        path,
-      );
+    const readRow = async () => {
+      const requests = await gate.admin.listRequests(`?request_id=${id}`);
       expect(requests).toHaveLength(1);
       return requests[0] ?? { duration_ms: 0, ended_at: "" };
     };

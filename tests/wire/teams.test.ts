@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { clientOf } from "../support/client.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type EngineName, takeDatabase, whyNoPostgres } from "../support/postgres.ts";
@@ -52,7 +53,7 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
     });
     await pollUntil(async () => (await getTeam(id)).refused_today === 1);
     expect(await getTeam(id)).toMatchObject({ used: { tokens_per_week: 60 }, key_count: 2 });
-    const own = await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": second ?? "" } });
+    const own = await gate.send("/v1/tollgate/key", undefined, { key: second ?? "" });
     expect(own.headers.get("x-ratelimit-remaining-tokens")).toBe("0");
     expect(await own.json()).toMatchObject({
       used: { tokens_per_day: 0, tokens_per_week: null },
@@ -88,7 +89,7 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
       "This API key is limited to 50 tokens per day and 55 more until midnight, Seoul; " +
         "it is free again at midnight, Seoul. Ask ops.",
     );
-    const own = await (await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": key } })).json();
+    const own = await (await gate.send("/v1/tollgate/key", undefined, { key })).json();
     expect(own).toMatchObject({
       limits_extra: { tokens_per_day: 55 },
       limit_states: { tokens_per_day: { limit: 105, extra: 55, left: 0 } },
@@ -147,13 +148,8 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
       [before.id, 30],
       [after.id, 4],
     ]);
-    const requests = async (query: string) => {
-      const found = await gate.admin.expectOk<{ requests: { team_id: number | null; team_name: string | null }[] }>(
-        "GET",
-        `/api/requests?key_id=${keyId}${query}`,
-      );
-      return found.requests.map((one) => [one.team_id, one.team_name]);
-    };
+    const requests = async (query: string) =>
+      (await gate.admin.listRequests(`?key_id=${keyId}${query}`)).map((one) => [one.team_id, one.team_name]);
     expect(await requests("")).toEqual([
       [null, null],
       [after.id, `team ${lastName}`],
@@ -265,17 +261,17 @@ describe("over processes", () => {
       const { id } = kind === "team" ? team : await admin.expectOk<{ id: number }>("POST", "/api/users", user);
       const path = `/api/${kind}s/${id}`;
       const send = (n: number): Promise<Response> =>
-        fetch(`${program.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: {
-            ...freshly.headers,
-            "x-api-key": keys[n % keys.length] ?? "",
-            ...(kind === "user" && { "x-openwebui-user-jwt": tokenOf({ sub: "kim" }, users_secret) }),
-            "content-type": "application/json",
-            "x-simulate": "usage=20,5; slow-head=20ms",
+        clientOf(program.url, keys[n % keys.length] ?? "").send(
+          "/v1/chat/completions",
+          { ...chat, max_tokens: 5 },
+          {
+            headers: {
+              ...freshly.headers,
+              ...(kind === "user" && { "x-openwebui-user-jwt": tokenOf({ sub: "kim" }, users_secret) }),
+            },
+            script: "usage=20,5; slow-head=20ms",
           },
-          body: JSON.stringify({ ...chat, max_tokens: 5 }),
-        });
+        );
       const seen = { ok: 0, refused: 0 };
       const load = async (first: number): Promise<void> => {
         for (let n = first; seen.refused < 8; n++) {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, copyFileSync, rmSync } from "node:fs";
+import { clientOf } from "../support/client.ts";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
@@ -156,11 +157,8 @@ describe.skipIf(!canMount)("a full disk", () => {
       expect(child.exitCode === null ? "" : await new Response(child.stderr).text()).toBe("");
       expect(output).toContain("Disk full; counts wait in memory until there is room");
       expect((await fetch(`${url}/readyz`)).status).toBe(503);
-      const response = await fetch(`${url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
-        body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
-      });
+      const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+      const response = await clientOf(url, key).send("/v1/chat/completions", body, { script: "usage=3,4" });
       expect(response.status).toBe(200);
       rmSync(`/proc/${child.pid}/root${folder.path}/fill`);
       const admin = await logIn(url, "admin", "password");

@@ -24,17 +24,8 @@ test("of three users on two places, one of whom floods, the two others get the n
   const { key } = await gate.createKey({ users_from: "header:x-user" });
   const order: string[] = [];
   const post = async (user: string): Promise<void> => {
-    const response = await fetch(`${gate.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        "x-api-key": key,
-        "content-type": "application/json",
-        "x-simulate": "slow-head=100ms",
-        "x-user": user,
-      },
-      body: JSON.stringify(chat),
-    });
-    await response.text();
+    const sent = { key, script: "slow-head=100ms", headers: { "x-user": user } };
+    await (await gate.send("/v1/chat/completions", chat, sent)).text();
     order.push(user);
   };
   const flood = Array.from({ length: 20 }, () => post("flood"));
@@ -62,12 +53,7 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
       method = "POST",
       path = "/v1/chat/completions",
     }: { body?: object; script?: string; method?: string; path?: string } = {},
-  ): Promise<Response> =>
-    fetch(`${gate.url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-simulate": script, ...headers },
-      ...(method === "POST" && { body: JSON.stringify(body) }),
-    });
+  ): Promise<Response> => gate.send(path, method === "POST" ? body : undefined, { key, script, headers });
   const sentHeaders = (): string[] =>
     (gate.backend.requests().at(-1)?.headers ?? []).map(([name]) => name.toLowerCase());
   const statusOf = async (response: Promise<Response>): Promise<number> => {
@@ -127,7 +113,7 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     });
     const costs = await gate.admin.expectOk<{ rows: object[] }>("GET", `/api/usage/costs?by=user&team_id=${team.id}`);
     expect(costs.rows).toMatchObject([{ user_id: kim.userId, request_count: 3 }]);
-    const holder = await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": own.key } });
+    const holder = await gate.send("/v1/tollgate/key", undefined, { key: own.key });
     expect(await holder.json()).toMatchObject({ name: "Kim: codex", team: { name: `of ${engine}` } });
 
     await gate.admin.expectOk("PATCH", `/api/users/${kim.userId}`, { tokens_per_day: 100 });
@@ -220,11 +206,8 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     }
     expect(gate.backend.requests().at(-4)?.json()).toMatchObject({ user: "b-1" });
     expect((await namesOf(body.id)).map(([name]) => name)).toEqual(["b-1", "b-2", "b\ufffd-3"]);
-    const form = await fetch(`${gate.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${body.key}`, "content-type": "text/plain" },
-      body: "user=b-4",
-    });
+    const sent = { key: body.key, headers: { "content-type": "text/plain" } };
+    const form = await gate.send("/v1/chat/completions", "user=b-4", sent);
     expect(await errorOf(form)).toMatchObject({ status: 415, code: "unsupported_body" });
   });
 
@@ -272,8 +255,7 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     expect(await statusOf(post(key, { "x-user": "b" }))).toBe(200);
     const stillRuns = await Promise.race([others.text().then(() => false), Bun.sleep(100).then(() => true)]);
     expect(stillRuns).toBe(true);
-    const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
-    for (const one of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${one.id}`);
+    for (const one of await gate.admin.listRunning()) await gate.admin.endRunning(one.id);
   });
 
   test("have their own limits, or those that their key gives each, beside those of the key and a team", async () => {
@@ -326,11 +308,8 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     ]);
     expect(await rowsBy(`by=model&user_id=${vip?.id}`, "model", "input_tokens")).toEqual([["m", 90]]);
     expect(await rowsBy(`by=key&key_id=${id}&user_id=0`, "input_tokens")).toEqual([]);
-    const logged = await gate.admin.expectOk<{ requests: { user_id: number; user_name: string }[] }>(
-      "GET",
-      `/api/requests?user_id=${vip?.id}`,
-    );
-    expect(logged.requests.map((one) => one.user_name)).toEqual(["vip", "vip", "vip"]);
+    const logged = await gate.admin.listRequests(`?user_id=${vip?.id}`);
+    expect(logged.map((one) => one.user_name)).toEqual(["vip", "vip", "vip"]);
     const groups = await gate.admin.expectOk<{ rows: { name: string; id: number; request_count: number }[] }>(
       "GET",
       `/api/requests/groups?by=user&key_id=${id}`,

@@ -67,16 +67,12 @@ function startKey(fields: object, of: TollgateWithKeys = gate) {
     for (let seen = 0; seen < (sees ?? 0); seen++) await client.nextEvent();
     const [answer = "nothing"] = answers.slice(-1);
     if (answer === "head") {
-      const list = () => admin.expectOk<{ requests: { state: string }[] }>("GET", "/api/in-flight");
-      await pollUntil(async () => (await list()).requests.some(({ state }) => state === "running"));
+      await pollUntil(async () => (await admin.listRunning()).some(({ state }) => state === "running"));
     }
     if (typeof answer === "object" && "events" in answer && answer.events.at(-1) === "breaks") wire.reset();
     else if (typeof answer === "string" || sees !== undefined) client.reset();
     const text = typeof answer === "string" ? "" : await client.text();
-    const row = await pollUntil(async () => {
-      const list = await admin.expectOk<{ requests: RequestBody[] }>("GET", `/api/requests?request_id=${requestId}`);
-      return list.requests[0];
-    });
+    const row = await pollUntil(async () => (await admin.listRequests(`?request_id=${requestId}`))[0]);
     const after = await pollUntil(async () => {
       const now = await of.getKey(id);
       return (now.limit_states["tokens_per_day"] as { reserved: number } | undefined)?.reserved ? undefined : now;

@@ -1,5 +1,6 @@
 import type { ConsoleUnderTest } from "./console-under-test.ts";
 import { startConsole } from "./console-under-test.ts";
+import { pollUntil } from "../../support/poll-until.ts";
 
 export const trafficModel = "traffic-model";
 
@@ -55,21 +56,10 @@ export async function waitForSums({ console }: TrafficConsole, count: number): P
 
 /** Waits until the API lists at least `count` requests: they are written a moment after they ended. */
 export async function waitForLog({ console }: TrafficConsole, count: number, filter = ""): Promise<void> {
-  for (;;) {
-    const { requests } = await console.admin.expectOk<{ requests: unknown[] }>(
-      "GET",
-      `/api/requests?limit=200${filter}`,
-    );
-    if (requests.length >= count) return;
-    await Bun.sleep(50);
-  }
+  await pollUntil(async () => (await console.admin.listRequests(`?limit=200${filter}`)).length >= count);
 }
 
 /** Waits until a request of the key runs. */
 export async function waitForRunning({ console }: TrafficConsole, keyId: number): Promise<void> {
-  for (;;) {
-    const { requests } = await console.admin.expectOk<{ requests: { key_id: number }[] }>("GET", "/api/in-flight");
-    if (requests.some(({ key_id }) => key_id === keyId)) return;
-    await Bun.sleep(50);
-  }
+  await pollUntil(async () => (await console.admin.listRunning()).some(({ key_id }) => key_id === keyId));
 }
