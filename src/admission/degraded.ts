@@ -10,19 +10,10 @@ import {
   unavailable,
   unlimited,
 } from "./process-leases.ts";
-import {
-  type Bound,
-  countedOf,
-  decide,
-  isOfTokens,
-  type KeyLoad,
-  noLoad,
-  sharesOf,
-  waitOf,
-} from "../store/limits/judge.ts";
+import { type Bound, countedOf, decide, type KeyLoad, noLoad, sharesOf, waitOf } from "../store/limits/judge.ts";
 import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
-import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
+import { minuteWindowSeconds, windowResetAt } from "../time/seoul.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
@@ -142,9 +133,10 @@ export function shareOf(
     if (counted === undefined || limits[name] === null) continue;
     const counts = (at: number): boolean => windowResetAt(window, at) > now;
     if (!counts(known.at)) others[counted] = 0;
-    const own = isOfTokens(name)
-      ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
-      : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
+    const own =
+      limitKinds[name].counts === "tokens"
+        ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
+        : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
     load[counted] = others[counted] + own;
   }
   return { limits: sharesOf(limits, others, instances), load };

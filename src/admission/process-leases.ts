@@ -7,9 +7,8 @@ import { type Bound, noLoad, type Size, usedOf, withRequest } from "../store/lim
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { dayNumberOf } from "../time/seoul.ts";
+import { dayNumberOf, minuteWindowSeconds } from "../time/seoul.ts";
 import { noResponse } from "../time/wait.ts";
-import { minuteWindowSeconds } from "../time/windows.ts";
 import type { KeyLimits, LimitName, SubjectId } from "../domain/keys.ts";
 import { anyHasLimit, hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
 import { type Admission, isWorthWaiting, type SettledAdmission } from "../domain/admissions.ts";

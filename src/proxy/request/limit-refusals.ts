@@ -1,7 +1,7 @@
 // What the limits of keys say to a client: the headers of what is left, Codex's own beside OpenAI's, and the error of a request
 // that a limit refuses, with when to try again. What a request reserves is here too, since a refusal tells of it.
 
-import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windows.ts";
+import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/seoul.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/tokens.ts";
