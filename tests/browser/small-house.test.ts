@@ -57,8 +57,7 @@ describe.skipIf(!hasBrowser)("a small house", () => {
     });
 
   test.each(Object.entries(most))("%s has no more panels and controls than it had", async (path, before) => {
-    await using visit = await console.visit(path);
-    const { page } = visit;
+    await using page = await console.visit(path);
     await waitUntilLoaded(page);
     await waitUntilDrawn(page);
     const { panels, controls } = await count(page);
@@ -79,8 +78,7 @@ describe.skipIf(!hasBrowser)("a small house", () => {
   });
 
   test("hears of no team, user, owner, tag, cost or other backend where it looks at usage", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
+    await using page = await console.visit("/usage");
     const table = page.getByRole("region", { name: "Usage and cost" });
     await table.getByRole("rowheader", { name: "anna" }).waitFor();
     expect(

@@ -20,7 +20,7 @@ export function createOutputConfig() {
 }
 
 /** How much the reasoning family is to think. */
-export type ReasoningMode = "high" | "max" | "none";
+type ReasoningMode = "high" | "max" | "none";
 
 /** A non-thinking name overrides any effort; an unknown or missing effort is high. */
 export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig, nonThinking: boolean): ReasoningMode {

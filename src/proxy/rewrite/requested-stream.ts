@@ -20,7 +20,7 @@ export function isLenientBoolean(bytes: Uint8Array, value: JsonValue, meant: boo
 export const requestsStream = (bytes: Uint8Array, stream: JsonValue): boolean =>
   stream.kind !== "absent" && !isLiteral(bytes, stream, "null") && !isLenientBoolean(bytes, stream, false);
 
-export type StreamOptions = ReturnType<typeof createStreamOptions>;
+type StreamOptions = ReturnType<typeof createStreamOptions>;
 
 /** @param most of each that is edited */
 export function createStreamOptions(most: number) {

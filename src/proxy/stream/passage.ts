@@ -147,7 +147,7 @@ export class Passage {
   readonly #start = new Unfinished();
   /** Undefined if no usage is read of events. */
   #usage: UsageReader | undefined;
-  #isKnown: boolean;
+  #isKnown = false;
   /** Set if the body is one JSON text, which its first byte tells, whatever its type. */
   #json: PushParser | undefined;
   #long: LongText | undefined;
@@ -166,7 +166,6 @@ export class Passage {
     this.#events = new Events(this, this.#isLines ? "line feed" : "empty line");
     this.#holds = isPlainEvents || (kind.isSniffed && isPlain ? undefined : false);
     this.#usage = listener && new UsageReader(listener, filter?.timedChoices);
-    this.#isKnown = this.#isLines || listener === undefined;
     const isRead = text !== undefined && (this.#holds !== false || listener !== undefined);
     this.#way = !isRead ? "all as it comes" : isPlain ? "plain" : "decoded on the side";
     if (this.#way !== "decoded on the side") return;
@@ -181,23 +180,25 @@ export class Passage {
   }
 
   #read(bytes: Uint8Array): Uint8Array {
-    let chunk = bytes;
-    if (this.#holds === undefined) {
-      chunk = this.#start.take(bytes);
-      this.#holds = beginsEvents(chunk);
-      if (this.#holds === undefined) return this.#start.add(chunk) ?? nothing;
-    }
-    if (!this.#isKnown) {
-      const first = chunk[skipLeading(chunk, 0)];
-      this.#isKnown = first !== undefined;
-      if (first === openBrace) [this.#json, this.#usage] = [createUsageParser(), undefined];
-    }
+    const chunk = this.#isKnown ? bytes : this.#begin(bytes);
     this.#json?.push(chunk);
     if (this.#json !== undefined && !this.#holds) return chunk;
     if (this.#events.push(chunk)) return chunk;
     const ready = this.held.takeReady();
     if (this.#holds) return ready;
     this.held.take();
+    return chunk;
+  }
+
+  /** The first bytes tell what the body is, where its type does not. @returns what is read now */
+  #begin(bytes: Uint8Array): Uint8Array {
+    const chunk = this.#start.take(bytes);
+    this.#holds ??= beginsEvents(chunk);
+    if (this.#holds === undefined) return this.#start.add(chunk) ?? nothing;
+    const first = chunk[skipLeading(chunk, 0)];
+    const mayBeJson = this.#usage !== undefined && !this.#isLines;
+    this.#isKnown = !mayBeJson || first !== undefined;
+    if (mayBeJson && first === openBrace) [this.#json, this.#usage] = [createUsageParser(), undefined];
     return chunk;
   }
 

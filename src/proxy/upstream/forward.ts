@@ -325,9 +325,9 @@ export function createForwards(
   };
 }
 
-export type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
+type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
-export type ReadTimeout = ReturnType<StartReadTimeout>;
+type ReadTimeout = ReturnType<StartReadTimeout>;
 
 interface Wait {
   /** Infinity while the other side is not waited for. */

@@ -213,7 +213,7 @@ function prepareTakeOne(engine: Engine) {
     const after = judge(held, requests).at(-1)?.bounds ?? held;
     const [before, last] = [held[0]?.load, after[0]?.load];
     const admitted = (last?.inFlight ?? 0) - (before?.inFlight ?? 0);
-    const aheadTokens = tokensAhead(requests);
+    const aheadTokens = wanted === 0 ? 0 : tokensAhead(requests);
     let ahead = wanted;
     // So many that they take little of what is left.
     while (ahead > 0 && findExceeded(after, aheadTokens, timesAhead * ahead) !== undefined)

@@ -146,7 +146,12 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
     state.pausedUntil = monotonic() + backoff.next();
   }
 
-  async function commit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
+  async function commit<T>(
+    earlier: Promise<unknown> | undefined,
+    rows: number,
+    work: () => Promise<T>,
+  ): Promise<{ result: T } | undefined> {
+    await earlier;
     if (state.ending !== undefined) await state.ending;
     const startedAt = monotonic();
     if (rows > maxRows || startedAt < state.pausedUntil) return undefined;
@@ -163,11 +168,11 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
       if (!isBusy(error) || (state.folding ?? state.deleting) === undefined) return undefined;
     }
     await (state.folding ?? state.deleting);
-    return commit(rows, work);
+    return commit(undefined, rows, work);
   }
 
   return (rows, work) => {
-    const done = state.latestCommit.then(() => commit(rows, work));
+    const done = commit(state.latestCommit, rows, work);
     state.latestCommit = done.catch(() => {});
     return done;
   };

@@ -149,7 +149,7 @@ onEachEngine(({ openTestEngine }) => {
     test("every bucket and window has the sums of its minutes, without losses or repetitions", async () => {
       await using opened = await open();
       const first = minuteOf(now) - 3 * 1440;
-      const watts = (minute: number) => (minute % 3 !== 0 || minute % 1000 < 130 ? undefined : 100 + (minute % 97));
+      const watts = (minute: number) => (minute % 9 !== 0 || minute % 1000 < 130 ? undefined : 100 + (minute % 97));
       const minutes = Array.from({ length: 3 * 1440 }, (_, n) => first + n).filter((one) => watts(one) !== undefined);
       for (const minute of minutes)
         await opened.add(minute * minuteMs, [reading(0, { powerDrawW: watts(minute) ?? 0 })]);
