@@ -79,23 +79,8 @@ export type BackendSign =
   /** 429. */
   | { kind: "busy"; retryAfterMs: number | undefined };
 
-/** What a backend reported of its input, and what the choice went by. */
-export const cacheCountsOf = ({ expectation, usage }: Chosen): CacheCounts => ({
-  inputTokens: usage === undefined ? 0 : wholeInput(usage),
-  cachedTokens: usage === undefined ? 0 : cachedTokensOf(usage),
-  expectedTokens: (expectation && expectedCachedTokens(expectation, usage)) ?? 0,
-  regretTokens: expectation === undefined ? 0 : regretTokens(expectation, usage),
-});
-
-interface Chosen {
-  expectation?: Expectation | undefined;
-  usage: CountedUsage | undefined;
-}
-
 /** Of the input: what was expected of the cache, and what the choice of the backend cost (see `regretTokens`). */
 export const cacheCountNames = ["inputTokens", "cachedTokens", "expectedTokens", "regretTokens"] as const;
-
-type CacheCounts = Record<(typeof cacheCountNames)[number], number>;
 
 /** What is added up of each backend. */
 export const backendCountNames = [

@@ -56,12 +56,6 @@ export interface ReportedInput {
   cached: number;
 }
 
-/** @returns undefined if no input is reported */
-export function reportedInputOf(usage: CountedUsage | undefined): ReportedInput | undefined {
-  const tokens = usage === undefined ? 0 : wholeInput(usage);
-  return usage === undefined || tokens === 0 ? undefined : { tokens, cached: cachedTokensOf(usage) };
-}
-
 /** What limits of tokens are charged. */
 export const chargedTokens = ({ inputTokens, outputTokens, besideTokens = 0 }: CountedUsage): number =>
   inputTokens + outputTokens + besideTokens;

@@ -2,7 +2,7 @@ import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
 import type { Outcome, RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
-import { reportedInputOf, type Usage } from "../domain/usage.ts";
+import { cachedTokensOf, type Usage, wholeInput } from "../domain/usage.ts";
 import { type AbortReason, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Wait } from "./waiting.ts";
 
@@ -132,11 +132,13 @@ export class RequestTracker {
   }
 
   /** Gives back what its turn holds, and reports how it ended. Only the first call counts. */
-  finish(outcome: Outcome, details?: FinishDetails): void {
+  finish(outcome: Outcome, details: FinishDetails = {}): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
     for (const callback of this.#finished) callback();
-    this.turn?.leave(reportedInputOf(details?.usage));
+    const { usage } = details;
+    const tokens = usage === undefined ? 0 : wholeInput(usage);
+    this.turn?.leave(usage === undefined || tokens === 0 ? undefined : { tokens, cached: cachedTokensOf(usage) });
     this.#endInFlight();
     const record = this.describe(outcome, details);
     if (this.written !== undefined) {

@@ -1,13 +1,8 @@
 import { Gauge, Histogram, type Registry } from "prom-client";
-import {
-  backendStates,
-  type BackendStates,
-  type BackendStatus,
-  cacheCountNames,
-  cacheCountsOf,
-} from "../domain/backends.ts";
+import { backendStates, type BackendStates, type BackendStatus, cacheCountNames } from "../domain/backends.ts";
 import type { RequestRecord } from "../domain/requests.ts";
 import { createCounter } from "./series.ts";
+import { cacheCountsOf } from "./traffic-recorder.ts";
 
 /** More than anybody has: bounds the series should names change often. */
 const maxBackends = 200;

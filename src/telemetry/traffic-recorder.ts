@@ -2,13 +2,15 @@ import { Histogram, type LatencyHistogram, latencyHistograms } from "../domain/h
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
+import { cachedTokensOf, wholeInput } from "../domain/usage.ts";
 import { lacksUsage, type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
 import {
   backendCountNames,
   type BackendCounts,
   cacheCountNames,
-  cacheCountsOf,
+  expectedCachedTokens,
   noBackendCounts,
+  regretTokens,
 } from "../domain/backends.ts";
 
 /** The latencies of one model in one minute. */
@@ -211,3 +213,14 @@ function createSums() {
     }),
   };
 }
+
+/** What a backend reported of its input, and what the choice went by. */
+export const cacheCountsOf = ({
+  expectation,
+  usage,
+}: RequestRecord): Pick<BackendCounts, (typeof cacheCountNames)[number]> => ({
+  inputTokens: usage === undefined ? 0 : wholeInput(usage),
+  cachedTokens: usage === undefined ? 0 : cachedTokensOf(usage),
+  expectedTokens: (expectation && expectedCachedTokens(expectation, usage)) ?? 0,
+  regretTokens: expectation === undefined ? 0 : regretTokens(expectation, usage),
+});
