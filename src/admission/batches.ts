@@ -19,7 +19,7 @@ import {
   type Bound,
   judge,
   type Judged,
-  needsLease,
+  leaseLimits,
   noLoad,
   type Size,
   tokensAhead,
@@ -85,18 +85,34 @@ async function writeBatch(state: State): Promise<void> {
   const works = takeBatch(state);
   // While this process decides alone, an empty batch is a trial too.
   if (works.length === 0 && !state.degraded) return startUpkeep(state);
+  const requests: LeaseRequest[] = [];
+  for (const { request } of works) requests.push(request);
   state.writing = works;
-  const taken = await tryToTake(state, works);
+  state.failure = noResponse;
+  let leases: Lease[] | undefined;
+  let sentAt = 0;
+  while (leases === undefined) {
+    sentAt = state.monotonic();
+    state.version += 1;
+    try {
+      leases = await state.store.take({ instance: state.instance, version: state.version, requests });
+    } catch (error) {
+      state.failure = error instanceof Error ? error.message : String(error);
+      // The requests have waited too long.
+      if (state.degraded || state.closed) break;
+      // What was subtracted may be already.
+      for (const one of requests.flatMap(({ subjects }) => subjects))
+        one.corrections = one.corrections.filter(({ requests: n }) => n > 0);
+      await Bun.sleep(retryMs);
+    }
+  }
   state.writing = [];
   endWait(state);
-  if (taken === undefined) {
-    for (const work of works) putBack(work);
-  } else {
-    if (state.degraded) leaveDegraded(state);
-    for (const [index, work] of works.entries()) {
-      const lease = taken.leases[index];
-      if (lease !== undefined) settle(state, work, { lease, sentAt: taken.sentAt });
-    }
+  if (leases !== undefined && state.degraded) leaveDegraded(state);
+  for (const [index, work] of works.entries()) {
+    const lease = leases?.[index];
+    if (leases === undefined) putBack(work);
+    else if (lease !== undefined) settle(state, work, { lease, sentAt });
   }
   if (!state.degraded && state.waitingSince !== undefined) startWait(state);
   startUpkeep(state);
@@ -147,7 +163,7 @@ function takeWork(group: Group, { second, most }: { second: number; most: number
   for (const { lease, limits } of claims) {
     const { id, places, tokens, aheadTokens, corrections, sent, refused } = lease;
     // Beside requests that hold nothing, nothing is given back either: the next batch does.
-    const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
+    const isDue = lease.isDue && waiting.length > 0 && !hasLimit(limits, leaseLimits);
     Object.assign(lease, { corrections: [], sent: [...sent, ...corrections], refused: 0, isDue });
     subjects.push({ id, limits, places, tokens: tokens + aheadTokens, corrections, refused });
   }
@@ -164,31 +180,6 @@ function putBack({ group, claims, waiting, request }: LeaseWork): void {
     lease.sent = [];
     lease.refused += refused;
     lease.isDue = true;
-  }
-}
-
-/** @returns undefined if the database did not take the batch before the requests had waited too long */
-async function tryToTake(
-  state: State,
-  works: readonly LeaseWork[],
-): Promise<{ leases: Lease[]; sentAt: number } | undefined> {
-  const { store, instance, monotonic } = state;
-  const requests: LeaseRequest[] = [];
-  for (const { request } of works) requests.push(request);
-  state.failure = noResponse;
-  for (;;) {
-    const sentAt = monotonic();
-    state.version += 1;
-    try {
-      return { leases: await store.take({ instance, version: state.version, requests }), sentAt };
-    } catch (error) {
-      state.failure = error instanceof Error ? error.message : String(error);
-      if (state.degraded || state.closed) return undefined;
-    }
-    // What was subtracted may be already.
-    for (const one of works.flatMap(({ request }) => request.subjects))
-      one.corrections = one.corrections.filter(({ requests: n }) => n > 0);
-    await Bun.sleep(retryMs);
   }
 }
 

@@ -10,19 +10,10 @@ import {
   unavailable,
   unlimited,
 } from "./process-leases.ts";
-import {
-  type Bound,
-  countedOf,
-  decide,
-  isOfTokens,
-  type KeyLoad,
-  noLoad,
-  sharesOf,
-  waitOf,
-} from "../store/limits/judge.ts";
+import { type Bound, countedOf, decide, type KeyLoad, noLoad, sharesOf, waitOf } from "../store/limits/judge.ts";
 import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
-import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
+import { minuteWindowSeconds, windowResetAt } from "../time/seoul.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
@@ -86,7 +77,9 @@ export function decideAlone(state: State, group: Group, asked: Asked): Admission
   if (fallback === "closed") return unavailable;
   const now = databaseNow(state);
   const { claims } = asked;
-  const { refusedBy, at, bounds, tokens } = decideByShare(claims, asked, { ...state, now });
+  const { instances, deadAfterMs } = state;
+  const shares = claims.map((claim) => shareOf(claim, { now, instances, deadAfterMs }));
+  const { refusedBy, at, bounds, tokens } = decide(shares, asked);
   if (refusedBy !== undefined) {
     // It is told of the whole limits.
     const whole = claims.map(({ limits }, index) => ({ limits, load: bounds[index]?.load ?? noLoad }));
@@ -115,25 +108,16 @@ function addRequest(lease: Claim["lease"], second: number): void {
   }
 }
 
-type Circumstances = Pick<State, "instances" | "deadAfterMs"> & { now: number };
-
 /**
  * What a process enforces while the database does not answer: its share of each limit, and not what others hold. The shares
  * are rounded up, so all processes together admit at most one request more for each of them, beside what others had running
  * for longer than a lease, or used since this process last asked.
  * @param now by the database's clock
  */
-export const decideByShare = (
-  claims: readonly Claim[],
-  asked: Pick<Asked, "tokens" | "leastTokens">,
-  circumstances: Circumstances,
-): ReturnType<typeof decide> =>
-  decide(
-    claims.map((claim) => shareOf(claim, circumstances)),
-    asked,
-  );
-
-function shareOf({ lease, limits }: Claim, { now, instances, deadAfterMs }: Circumstances): Bound {
+export function shareOf(
+  { lease, limits }: Claim,
+  { now, instances, deadAfterMs }: Pick<State, "instances" | "deadAfterMs"> & { now: number },
+): Bound {
   const { known, corrections, sent, uncounted } = lease;
   const waiting = sumOf(uncounted, ({ tokens }) => tokens);
   // What another process held counts no longer than its lease would.
@@ -149,9 +133,10 @@ function shareOf({ lease, limits }: Claim, { now, instances, deadAfterMs }: Circ
     if (counted === undefined || limits[name] === null) continue;
     const counts = (at: number): boolean => windowResetAt(window, at) > now;
     if (!counts(known.at)) others[counted] = 0;
-    const own = isOfTokens(name)
-      ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
-      : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
+    const own =
+      limitKinds[name].counts === "tokens"
+        ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
+        : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
     load[counted] = others[counted] + own;
   }
   return { limits: sharesOf(limits, others, instances), load };

@@ -3,13 +3,12 @@
 
 import { randomBytes } from "node:crypto";
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type Bound, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
+import { type Bound, type Judged, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { dayNumberOf } from "../time/seoul.ts";
+import { dayNumberOf, minuteWindowSeconds } from "../time/seoul.ts";
 import { noResponse } from "../time/wait.ts";
-import { minuteWindowSeconds } from "../time/windows.ts";
 import type { KeyLimits, LimitName, SubjectId } from "../domain/keys.ts";
 import { anyHasLimit, hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
 import { type Admission, isWorthWaiting, type SettledAdmission } from "../domain/admissions.ts";
@@ -260,12 +259,7 @@ const usedIn =
 /** A request that only limits of requests per minute hold gives nothing back. */
 const heldLimits = [...placeLimits, ...tokenLimits];
 
-interface AdmittedRequest extends Pick<Asked, "claims" | "tokens"> {
-  /** In which it counts as a request. */
-  second: number;
-  /** What counts, the request included; none while the database fails. */
-  bounds: readonly Bound[];
-}
+type AdmittedRequest = Pick<Ahead, "claims" | "tokens" | "second" | "bounds">;
 
 /** Holds the place and the tokens of an admitted request until it ends. */
 export class Admitted implements Admission {
@@ -351,21 +345,12 @@ function addUncounted(state: State, { uncounted }: SubjectLease, tokens: number)
 
 const dayOf = ({ second }: { second: number }): number => dayNumberOf(second * 1000);
 
-interface Refusal {
-  refusedBy: LimitName;
-  /** Whose limit that is, by its place among the claims. */
-  at: number;
-  waitMs: number;
-  /** What counts without the request; none while the database fails. */
-  bounds: readonly Bound[];
-}
-
 /** Counts a refusal with the next batch, unless the request waits. */
 export function refuse(
   state: State,
   group: Group,
   { mayWait, claims }: Asked,
-  { bounds, ...refusal }: Refusal,
+  { bounds, ...refusal }: Pick<Judged, "at" | "bounds"> & { refusedBy: LimitName; waitMs: number },
 ): Admission {
   const lease = claims[refusal.at]?.lease;
   if (lease !== undefined && (!mayWait || !isWorthWaiting(refusal))) {

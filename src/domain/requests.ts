@@ -149,6 +149,16 @@ export const usagePaths: ReadonlySet<string> = new Set([
   "/v1/embeddings",
 ]);
 
+/** Whether it should have reported tokens and did not: a whole 2xx response to a POST on a path that reports them. */
+export const lacksUsage = ({ method, path, status, outcome, usage }: RequestRecord): boolean =>
+  usage?.inputTokens === 0 &&
+  usage.outputTokens === 0 &&
+  outcome === "completed" &&
+  status >= 200 &&
+  status <= 299 &&
+  method === "POST" &&
+  usagePaths.has(path);
+
 /** A request that has not ended, as it is now. */
 export interface RunningRequest extends Pick<
   RequestRecord,

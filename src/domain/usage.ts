@@ -47,12 +47,6 @@ export interface CountedUsage extends Usage, Partial<Record<keyof Charge, number
 export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
   inputTokens + cachedBesideInputTokens;
 
-/** What of the input the backend had to read; some report what was cached beside the input, which is then all of that. */
-export function readTokensOf(row: Record<"inputTokens" | "cachedInputTokens", number | null>): number {
-  const [input, cached] = [row.inputTokens ?? 0, row.cachedInputTokens ?? 0];
-  return cached > input ? input : input - cached;
-}
-
 /** What of the input came from the backend's cache, as far as it reports that. */
 export const cachedTokensOf = ({ cachedInputTokens = 0 }: Usage): number => cachedInputTokens;
 

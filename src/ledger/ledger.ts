@@ -15,7 +15,7 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import type { CommittedFlush, FlushId, UsageStore } from "../store/usage/contract.ts";
-import { type Dropped, type FlushedUsage, logRefused, type RefusedUsage, UsageBatch } from "../store/usage/batch.ts";
+import { type FlushedUsage, logRefused, type RefusedUsage, UsageBatch } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
@@ -43,7 +43,7 @@ export interface LedgerOptions {
 type Batch = ReturnType<typeof newBatch>;
 
 /** The events that arrive while the previous flush is being written. */
-const newBatch = (logsRequests: boolean, dropped: Dropped) => ({
+const newBatch = (logsRequests: boolean, dropped: { requests: number }) => ({
   usage: new UsageBatch(logsRequests, dropped),
   /** When its first event arrived, epoch milliseconds. */
   since: 0,
@@ -61,7 +61,7 @@ const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRe
 type State = ReturnType<typeof newState>;
 
 function newState(options: LedgerOptions) {
-  const dropped: Dropped = { requests: 0 };
+  const dropped = { requests: 0 };
   return {
     ...defaults,
     ...options,

@@ -73,7 +73,12 @@ export function upstreamRequestHeaders(
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
-  for (const name of incoming.keys()) if (isForUs(name) || isOfUser?.(name) === true) headers.delete(name);
+  for (const name of incoming.keys()) {
+    // WSGI, CGI, Rack and PHP read `_` so. Other names with it pass: Codex sends `session_id`.
+    const read = name.includes("_") ? name.replaceAll("_", "-") : name;
+    const isForUs = read === name ? notForwarded.has(name) : notShadowed.has(read) || read.startsWith("x-forwarded-");
+    if (isForUs || isOfUser?.(name) === true) headers.delete(name);
+  }
   if (isDecoded) headers.delete("content-encoding");
   if (mustBeObject && !jsonInUtf8.test(headers.get("content-type") ?? "application/json"))
     headers.set("content-type", "application/json");
@@ -84,13 +89,6 @@ export function upstreamRequestHeaders(
   if (peerAddress !== undefined) headers.append("x-forwarded-for", plainAddress(peerAddress) ?? peerAddress);
   headers.set("x-request-id", requestId);
   return headers;
-}
-
-function isForUs(name: string): boolean {
-  if (!name.includes("_")) return notForwarded.has(name);
-  // WSGI, CGI, Rack and PHP read it so. Other names with `_` pass: Codex sends `session_id`.
-  const read = name.replaceAll("_", "-");
-  return notShadowed.has(read) || read.startsWith("x-forwarded-");
 }
 
 /** LiteLLM would read a form, and other backends another charset, in which quotes stand elsewhere. */

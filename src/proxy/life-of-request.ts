@@ -26,7 +26,7 @@ import { type Bytes, hasBody, noBody, outgoingBodyOf, readBody } from "./request
 import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
-import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import { type HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
@@ -65,7 +65,7 @@ import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, Subject } from "../domain/keys.ts";
 import { hasLimit, type Priority, tokenLimits } from "../domain/limits.ts";
-import type { Backend, ClientRule } from "../domain/models.ts";
+import type { Backend } from "../domain/models.ts";
 import { type Program, programOf } from "../domain/requests.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
@@ -232,7 +232,7 @@ export class LifeOfRequest {
       await this.#knowKey();
       const own = this.#answerOurselves();
       if (own !== undefined) return this.#withOurHeaders(this.#complete(await own));
-      using held = this.#deps.heldBytes.open(this.#key.id);
+      using held = new HeldShare(this.#deps.heldBytes, this.#key.id);
       await this.#read(held);
       await this.#choose();
       await this.#admit();
@@ -581,9 +581,8 @@ export class LifeOfRequest {
   async #answer(given: UpstreamResponse) {
     const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
-    const { stream, usageAdded, asksForUsage } = this.#rewritten;
-    const { marksFullContext } = this.#rewritten;
-    const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
+    const { stream, usageAdded, asksForUsage, marksFullContext } = this.#rewritten;
+    const onFullContext = marksFullContext === true ? () => this.#noteFullContext() : undefined;
     const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
     tracker.record.streamed = mediaTypeOf(headers.get("content-type")).isEventStream;
@@ -617,9 +616,9 @@ export class LifeOfRequest {
     return new ClientResponse(responding, deps).make();
   }
 
-  #noteRule(rule: ClientRule) {
+  #noteFullContext() {
     const { kinds = [], maxTokens } = this.#tracker.record.changes ?? {};
-    this.#tracker.record.changes = { kinds: [...kinds, rule], maxTokens };
+    this.#tracker.record.changes = { kinds: [...kinds, "full_context_code"], maxTokens };
   }
 
   /** Ends a request that we respond to ourselves. */

@@ -4,8 +4,9 @@
  * be reached from it, until a full collection. Under load that was whatever a request had allocated, and an eighth of the
  * main thread's time went into looking through it (Bun 1.4.5). Remove when deleted entries are collected while they are
  * young.
+ * @param onEmpty called when the last item is removed
  */
-export function createBag<T>() {
+export function createBag<T>(onEmpty?: () => void) {
   /** Each with its index in the array. */
   const entries: { item: T; at: number }[] = [];
 
@@ -17,9 +18,11 @@ export function createBag<T>() {
       return () => {
         if (entries[entry.at] !== entry) return;
         const last = entries.pop();
-        if (last === undefined || last === entry) return;
-        entries[entry.at] = last;
-        last.at = entry.at;
+        if (last !== undefined && last !== entry) {
+          entries[entry.at] = last;
+          last.at = entry.at;
+        }
+        if (entries.length === 0) onEmpty?.();
       };
     },
     clear(): void {

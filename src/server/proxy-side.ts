@@ -3,7 +3,7 @@ import { equalSecrets } from "../admin/session/secrets.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
-import { createHeldBytes } from "../proxy/request/held-bytes.ts";
+import { HeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limit-refusals.ts";
 import type { IsSigned } from "../proxy/request/users.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/rewrite.ts";
@@ -15,6 +15,7 @@ import { createDescriptorLog } from "../telemetry/descriptors.ts";
 import { createRequestLog, createStoredRequestLog, observePerTick } from "../telemetry/observers.ts";
 import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
+import type { SubjectId } from "../domain/keys.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
 export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen" | "admin">;
@@ -51,7 +52,7 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     addInFlight: services.inFlight.add,
     cacheReporters: new Set(),
     observer: observePerTick(observersOf(services), [createDescriptorLog(services.log, monotonic)]),
-    heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4, monotonic),
+    heldBytes: new HeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4, monotonic),
     draining: services.draining.signal,
   });
 }
@@ -66,9 +67,9 @@ function seededHash(): typeof hash {
 
 /** Once for all requests of a subject that fail in one tick. */
 function readUsedOf({ limits }: Services["store"]): ReadUsed {
-  const read = coalescePerTick(async (id) => await limits.listLoads([Number(id)]));
+  const read = coalescePerTick(async (id: SubjectId) => await limits.listLoads([id]));
   return async (ids) => {
-    const loads = await Promise.all(ids.map((id) => read(String(id))));
+    const loads = await Promise.all(ids.map(read));
     return (name, at = 0, isCharged = false) => {
       const [load] = loads[at] ?? [];
       return load && usedOf(load, name, isCharged);

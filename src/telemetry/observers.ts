@@ -29,20 +29,14 @@ export function createInFlight() {
   const prefix = crypto.randomUUID().slice(0, 8);
   const idOf = (number: number): string => `${prefix}-${number}`;
   let lastNumber = 0;
-  const running = createBag<{ number: number; request: RunningHandle }>();
-  let becameIdle = Promise.withResolvers<void>();
+  let whenIdle: PromiseWithResolvers<void> | undefined;
+  const running = createBag<{ number: number; request: RunningHandle }>(() => {
+    whenIdle?.resolve();
+    whenIdle = undefined;
+  });
   return {
     /** @returns to be called when it has ended */
-    add(request: RunningHandle): () => void {
-      lastNumber += 1;
-      const remove = running.add({ number: lastNumber, request });
-      return () => {
-        remove();
-        if (running.size() > 0) return;
-        becameIdle.resolve();
-        becameIdle = Promise.withResolvers();
-      };
-    },
+    add: (request: RunningHandle): (() => void) => running.add({ number: (lastNumber += 1), request }),
     count: running.size,
     /** Oldest first, at most `maxListed`. */
     list: (): IdentifiedRequest[] =>
@@ -58,7 +52,8 @@ export function createInFlight() {
       return found !== undefined;
     },
     /** Resolves when there are none. */
-    idle: async (): Promise<void> => (running.size() === 0 ? undefined : becameIdle.promise),
+    idle: async (): Promise<void> =>
+      running.size() === 0 ? undefined : (whenIdle ??= Promise.withResolvers()).promise,
   };
 }
 
@@ -166,19 +161,14 @@ export function createRequestLog(log: Log): RequestObserver {
         outputTokens: record.usage?.outputTokens,
         estimatedTokens: record.estimatedTokens === 0 ? undefined : record.estimatedTokens,
         sends: record.sends,
-        clientRules: clientRulesOf(record),
+        clientRules: record.changes && (record.changes.kinds.filter(isClientRule).join(", ") || undefined),
       }),
   };
 }
 
 const clientRuleNames: ReadonlySet<string> = new Set(clientRules);
 
-/** Those that changed the request. */
-function clientRulesOf({ changes }: RequestRecord): string | undefined {
-  const rules: string[] = [];
-  for (const kind of changes?.kinds ?? []) if (clientRuleNames.has(kind)) rules.push(kind);
-  return rules.length === 0 ? undefined : rules.join(", ");
-}
+const isClientRule = (kind: string): boolean => clientRuleNames.has(kind);
 
 const toTenths = (ms: number | undefined): number | undefined =>
   ms === undefined ? undefined : Math.round(ms * 10) / 10;

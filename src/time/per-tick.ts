@@ -24,8 +24,8 @@ export function batchPerTick<T>(handle: (items: T[]) => void) {
  * runs after every caller that shares its result has arrived. Under load, a tick has a dozen requests, mostly with few
  * keys.
  */
-export function coalescePerTick<T>(find: (key: string) => T | Promise<T>): (key: string) => Promise<T> {
-  let asked = new Map<string, PromiseWithResolvers<T>>();
+export function coalescePerTick<K, T>(find: (key: K) => T | Promise<T>): (key: K) => Promise<T> {
+  let asked = new Map<K, PromiseWithResolvers<T>>();
 
   function findAll(): void {
     const queries = asked;

@@ -9,9 +9,9 @@ describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
   const console = shared(() => startConsole());
 
   test.each(["/", "/keys", "/usage", "/gpus"])("%s has no axe violations", async (path) => {
-    await using visit = await console.visit(path);
-    await waitUntilLoaded(visit.page);
-    expect(await violations(visit.page)).toEqual([]);
+    await using page = await console.visit(path);
+    await waitUntilLoaded(page);
+    expect(await violations(page)).toEqual([]);
   });
 });
 
@@ -20,8 +20,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
 
   // Each page as such: layout.test.ts, which opens them all.
   test("the dialogs have no axe violations, in light and in dark mode", async () => {
-    await using visit = await console.visit("/keys?new=1");
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1");
     await page.getByRole("dialog").getByLabel("Name").fill("audited");
     expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Create key" }).click();
@@ -37,8 +36,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   });
 
   test("the page shown while the server does not respond has no axe violations", async () => {
-    await using visit = await console.visit("/", { expectedErrors: /ERR_FAILED/ });
-    const { page } = visit;
+    await using page = await console.visit("/", { expectedErrors: /ERR_FAILED/ });
     await page.route("**/api/**", (route) => route.abort());
     await page.reload();
     await page.getByText("The server does not respond.").waitFor();
@@ -46,8 +44,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   });
 
   test("shortcuts open the pages, and `?` lists them", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     for (const [second, title] of [
       ["r", "Requests"],
       ["k", "API keys"],
@@ -76,8 +73,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   });
 
   test("letters typed into a field are not shortcuts", async () => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.getByRole("searchbox").focus();
     await page.keyboard.type("gun?/");
     expect(await page.getByRole("searchbox").inputValue()).toBe("gun?/");
@@ -85,8 +81,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   });
 
   test("the skip link moves the focus to the main content and keeps the URL", async () => {
-    await using visit = await console.visit("/usage?range=7d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=7d");
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     expect(await page.evaluate(() => document.activeElement?.id)).toBe("main");
@@ -94,8 +89,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   });
 
   test("screen readers do not announce texts that change every second", async () => {
-    await using visit = await console.visit("/", { fakeClock: true, expectedErrors: /ERR_FAILED/ });
-    const { page } = visit;
+    await using page = await console.visit("/", { fakeClock: true, expectedErrors: /ERR_FAILED/ });
     await page.getByText(/^Updated/).waitFor();
     await page.route("**/api/overview", (route) => route.abort());
     const announced = (): Promise<string[]> =>

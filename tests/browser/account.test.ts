@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { shared } from "../support/shared.ts";
+import { downloadOf, hasBrowser, startConsole } from "./support/console-under-test.ts";
 
 interface Row {
   action: string;
@@ -8,20 +9,14 @@ interface Row {
 }
 
 describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const rowsOf = async (query: string): Promise<Row[]> =>
     (await console.admin.expectOk<{ rows: Row[] }>("GET", `/api/audit?${query}`)).rows;
 
   test("a token is created, shown once, used, and deleted after a question", async () => {
-    await using visit = await console.visit("/settings/account");
-    const { page } = visit;
-    await page.getByText("No API tokens yet").waitFor();
-    await page.getByRole("button", { name: "New token" }).click();
+    await using page = await console.visit("/settings/account");
+    await page.getByRole("button", { name: "New API token" }).click();
     const form = page.getByRole("dialog", { name: "New API token" });
     await form.getByLabel("Name").fill("deployment");
     await form.getByLabel("Role").selectOption("admin");
@@ -51,14 +46,13 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
     await row.getByRole("button", { name: "Delete the token deployment" }).click();
     await question.getByRole("button", { name: "Delete token" }).click();
     await page.getByText("The token “deployment” was deleted").waitFor();
-    await page.getByText("No API tokens yet").waitFor();
+    await page.getByRole("region", { name: "API tokens" }).waitFor({ state: "detached" });
     expect(await useToken()).toBe(401);
   });
 
   test("a refused token says why, and the form stays", async () => {
-    await using visit = await console.visit("/settings/account", { expectedErrors: /status of 400/ });
-    const { page } = visit;
-    await page.getByRole("button", { name: "New token" }).click();
+    await using page = await console.visit("/settings/account", { expectedErrors: /status of 400/ });
+    await page.getByRole("button", { name: "New API token" }).click();
     await page.getByLabel("Name").fill("a".repeat(121));
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByRole("alert").getByText("name must be at most 120 characters").waitFor();
@@ -69,8 +63,7 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
   test("changes are listed with who, what, and before and after, and can be filtered", async () => {
     const { id } = await console.admin.createKey("first name");
     await console.admin.updateKey(id, { name: "second name", requests_per_minute: 60 });
-    await using visit = await console.visit("/settings/account");
-    const { page } = visit;
+    await using page = await console.visit("/settings/account");
     await page.getByRole("link", { name: "Changes" }).click();
     const row = page
       .getByRole("row")
@@ -90,17 +83,14 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
     await page.getByRole("row").filter({ hasText: "key.create" }).first().waitFor();
     await page.getByLabel("Action").fill("key.update");
     await page.keyboard.press("Enter");
-    const download = page.waitForEvent("download");
-    await page.getByRole("link", { name: "CSV" }).click();
-    const text = await Bun.file(await (await download).path()).text();
+    const text = await downloadOf(page, () => page.getByRole("link", { name: "CSV" }).click());
     expect(text.trimEnd().split("\r\n").slice(1)).toEqual([expect.stringContaining(`,key.update,key/${id},`)]);
   });
 
   test("older changes come on scrolling", async () => {
     const { id } = await console.admin.createKey("0");
     for (let n = 1; n <= 120; n++) await console.admin.updateKey(id, { name: String(n) });
-    await using visit = await console.visit(`/settings/account/changes?target=key/${id}`);
-    const { page } = visit;
+    await using page = await console.visit(`/settings/account/changes?target=key/${id}`);
     await page.getByText("name 119 → 120").waitFor();
     expect(await page.getByText("key.create").count()).toBe(0);
     await page.getByRole("button", { name: "Show more" }).scrollIntoViewIfNeeded();
@@ -110,8 +100,7 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
 
   test("an action on several keys is one change", async () => {
     const keys = await Promise.all(["bulk a", "bulk b"].map((name) => console.admin.createKey(name)));
-    await using visit = await console.visit("/keys?q=bulk");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=bulk");
     for (const { name } of keys) await page.getByRole("checkbox", { name: `Select ${name}` }).check();
     await page.getByRole("region", { name: "Selected keys" }).getByRole("button", { name: "Switch off" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();

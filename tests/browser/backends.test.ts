@@ -13,8 +13,7 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   };
 
   test("shows the backend of the environment, which is drained after a question and gets requests again", async () => {
-    await using visit = await console.visit("/backends");
-    const { page } = visit;
+    await using page = await console.visit("/backends");
     const name = new URL(console.simulator.url).host;
     const row = page.getByRole("row").filter({ hasText: name });
     await row.getByText("In", { exact: true }).waitFor();
@@ -38,8 +37,8 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
 
   test("says of the only backend that it does not respond, although it is in", async () => {
     await using unreachable = await startConsole(undefined, { PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
-    await using visit = await unreachable.visit("/backends");
-    const row = visit.page.getByRole("row").filter({ hasText: "127.0.0.1:9" });
+    await using page = await unreachable.visit("/backends");
+    const row = page.getByRole("row").filter({ hasText: "127.0.0.1:9" });
     await row.getByText("Does not respond", { exact: true }).waitFor();
     // What it answered.
     await row.getByText(/does not respond \(.*\w.*\)/).waitFor();
@@ -47,8 +46,7 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   });
 
   test("says in words how each of several is, and which processes use another file", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await showSeveralBackends(page);
     await page.reload();
     await page.getByRole("link", { name: "Backends" }).click();
@@ -76,8 +74,7 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   });
 
   test("asks with the models that nobody else serves", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await showSeveralBackends(page);
     await page.reload();
     await page.getByRole("link", { name: "Backends" }).click();

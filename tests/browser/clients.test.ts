@@ -33,17 +33,16 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
   });
 
   test("Usage is grouped by client, by the request log", async () => {
-    await using visit = await console.visit("/usage");
-    const panel = visit.page.getByRole("region", { name: "Usage and cost" });
+    await using page = await console.visit("/usage");
+    const panel = page.getByRole("region", { name: "Usage and cost" });
     await panel.getByRole("radio", { name: "Client" }).check();
-    await visit.page.waitForURL("**/usage?by=client");
+    await page.waitForURL("**/usage?by=client");
     await panel.getByRole("row", { name: /^claude-cli 2 1,002 10$/ }).waitFor();
     await panel.getByText("By the request log.").waitFor();
   });
 
   test("Requests are grouped by what their filters know, and a group filters them", async () => {
-    await using visit = await console.visit("/requests");
-    const { page } = visit;
+    await using page = await console.visit("/requests");
     await page.getByLabel("Group by").selectOption("Class");
     const panel = page.getByRole("region", { name: "Requests by class" });
     await panel.getByRole("row", { name: /^main 1 691 69% 0 0% 5$/ }).waitFor();
@@ -66,8 +65,8 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
   });
 
   test("Settings says which rules would have helped whom", async () => {
-    await using visit = await console.visit("/settings");
-    const note = visit.page.getByRole("note").filter({ hasText: "claude-cli/2.1.332" });
+    await using page = await console.visit("/settings");
+    const note = page.getByRole("note").filter({ hasText: "claude-cli/2.1.332" });
     await note
       .getByText(/^Of 2 requests of claude-cli\/2.1.332, 2 may have been read anew .* For vLLM, the rules/)
       .waitFor();
@@ -75,8 +74,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
   });
 
   test("the group of a client says that little of its input came from a cache, and the rules that mend it", async () => {
-    await using visit = await console.visit("/nowhere");
-    const { page } = visit;
+    await using page = await console.visit("/nowhere");
     await page.route("**/api/requests/groups?*", async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { rows: object[]; total: object };
@@ -95,8 +93,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
   test.each([["/requests?group=class", "Requests by class"]])(
     "many groups with long names fit a screen and a phone, and have no axe violations: %s",
     async (path, title) => {
-      await using visit = await console.visit("/login");
-      const { page } = visit;
+      await using page = await console.visit("/login");
       const name = "a-very-long-name-without-a-place-to-break".repeat(2);
       // Axe looks at each row anew, and they are alike.
       let rowCount = 12;
@@ -148,8 +145,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
   );
 
   test("the holder of the key sees its last requests with their ids", async () => {
-    await using visit = await console.visit("/me", { anonymous: true });
-    const { page } = visit;
+    await using page = await console.visit("/me", { anonymous: true });
     await page.getByLabel("API key", { exact: true }).fill(key);
     await page.getByRole("button", { name: "Show my limits and usage" }).click();
     const row = page.getByRole("row").filter({ hasText: "second-request" });
@@ -164,8 +160,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
       headers: { "x-api-key": key, "x-request-id": requestId },
     });
     await response.text();
-    await using visit = await console.visit("/me", { anonymous: true, phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/me", { anonymous: true, phone: true });
     await page.getByLabel("API key", { exact: true }).fill(key);
     await page.getByRole("button", { name: "Show my limits and usage" }).click();
     const cell = page.locator("td").filter({ hasText: requestId });

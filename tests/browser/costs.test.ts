@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { shared } from "../support/shared.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 import { csvOf, sumOfColumn } from "./support/usage-console.ts";
 
 describe.skipIf(!hasBrowser)("the cost of a year with 30 models", () => {
-  let console: ConsoleUnderTest;
   const days = 365;
   const models = 30;
-  beforeAll(async () => {
-    console = await startConsole((dataDir) =>
+  const console = shared(() =>
+    startConsole((dataDir) =>
       seed(dataDir, async (store) => {
         const [id = 0] = await seedKeys(store, ["caller"]);
         const today = Math.floor(Date.now() / 60_000);
@@ -23,15 +23,13 @@ describe.skipIf(!hasBrowser)("the cost of a year with 30 models", () => {
         const list = [{ pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 1 }];
         await store.settings.set("prices", JSON.stringify({ currency: "USD", models: list, energy: [] }));
       }),
-    );
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+    ),
+  );
 
   test("is the same by each group, in the CSV, the figures and the API, and other pages have it too", async () => {
     const dollars = days * models;
     const label = `$${dollars.toLocaleString("en-US")}.00`;
-    await using visit = await console.visit("/usage?range=365d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=365d");
     const panel = page.getByRole("region", { name: "Usage and cost" });
     await page.locator(".figure", { hasText: "Cost" }).getByText(label, { exact: true }).waitFor();
     for (const group of ["Key", "Model", "Key and model", "Day"]) {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
+import { hasBrowser, password, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
 
 setDefaultTimeout(90_000);
@@ -31,26 +31,25 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
 
   test("every open page reports it, keeps its data, and recovers by itself", async () => {
     const paths = ["/", "/keys", "/usage", "/gpus", "/gpus/0"];
-    const visits: Visit[] = [];
+    const pages: Page[] = [];
     await using opened = new AsyncDisposableStack();
-    for (const path of paths) visits.push(opened.use(await console.visit(path, { expectedErrors })));
-    await visits[1]?.page.getByText("alpha").first().waitFor();
-    for (const { page } of visits) await page.getByRole("button", { name: "Refresh" }).waitFor();
+    for (const path of paths) pages.push(opened.use(await console.visit(path, { expectedErrors })));
+    await pages[1]?.getByText("alpha").first().waitFor();
+    for (const page of pages) await page.getByRole("button", { name: "Refresh" }).waitFor();
     await withoutDatabase(async () => {
-      for (const { page } of visits) {
+      for (const page of pages) {
         await page.getByRole("button", { name: "Refresh" }).click();
         await notice(page).waitFor({ timeout });
         await page.getByRole("heading", { level: 1 }).waitFor();
       }
-      expect(await visits[1]?.page.getByText("alpha").first().isVisible()).toBe(true);
+      expect(await pages[1]?.getByText("alpha").first().isVisible()).toBe(true);
     });
-    for (const { page } of visits) await notice(page).waitFor({ state: "detached", timeout });
-    expect(visits.map(({ page }) => new URL(page.url()).pathname)).toEqual(paths);
+    for (const page of pages) await notice(page).waitFor({ state: "detached", timeout });
+    expect(pages.map((page) => new URL(page.url()).pathname)).toEqual(paths);
   });
 
   test("a reloaded page reports it, and appears once the database is back", async () => {
-    await using visit = await console.visit("/keys", { expectedErrors });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { expectedErrors });
     await withoutDatabase(async () => {
       await page.reload();
       await notice(page).waitFor({ timeout });
@@ -60,8 +59,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
   });
 
   test("the login page reports it, and works once the database is back", async () => {
-    await using visit = await console.visit("/login", { anonymous: true, expectedErrors });
-    const { page } = visit;
+    await using page = await console.visit("/login", { anonymous: true, expectedErrors });
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
     await withoutDatabase(async () => {
@@ -73,8 +71,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
   });
 
   test("a new key is refused with the reason, and created once the database is back", async () => {
-    await using visit = await console.visit("/keys?new=1", { expectedErrors });
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1", { expectedErrors });
     await page.getByRole("dialog").getByLabel("Name").fill("beta");
     // The page renders while the session is resumed, which needs the database.
     await page.getByRole("button", { name: "Menu of admin" }).waitFor();

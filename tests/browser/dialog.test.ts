@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { hasBrowser } from "./support/console-under-test.ts";
-import { startTrafficConsole, type TrafficConsole, waitForLog } from "./support/traffic-console.ts";
+import { shared } from "../support/shared.ts";
+import { startTrafficConsole, waitForLog } from "./support/traffic-console.ts";
 
 describe.skipIf(!hasBrowser)("a dialog", () => {
-  let traffic: TrafficConsole;
+  const traffic = shared(() => startTrafficConsole());
   let requestId = "";
   beforeAll(async () => {
-    traffic = await startTrafficConsole();
     requestId = (await traffic.chat()).headers.get("x-request-id") ?? "";
     await waitForLog(traffic, 1);
   });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
 
   test("closes on a press beside it, not on its own blank part or scrollbar", async () => {
-    await using visit = await traffic.console.visit(`/requests?open=${requestId}`);
-    const { page } = visit;
+    await using page = await traffic.console.visit(`/requests?open=${requestId}`);
     await page.setViewportSize({ width: 1280, height: 2000 });
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Timeline").waitFor();

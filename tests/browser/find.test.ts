@@ -24,8 +24,7 @@ describe.skipIf(!hasBrowser)("the box", () => {
   };
 
   test("opens with a pasted id the request itself, and writes nothing else into the address", async () => {
-    await using visit = await traffic.console.visit("/keys");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/keys");
     await (await open(page, requestId)).waitFor();
     expect(await violations(page)).toEqual([]);
     expect(page.url()).toEndWith("/keys");
@@ -35,8 +34,7 @@ describe.skipIf(!hasBrowser)("the box", () => {
   });
 
   test("finds a key by its name, by its ends and by the whole of it, and never writes that anywhere", async () => {
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     for (const text of ["CALL", traffic.key.key.slice(-4), traffic.key.key]) {
       await page.goto(`${traffic.console.program.adminUrl}/requests`);
       await page.getByRole("heading", { level: 1 }).waitFor();
@@ -48,8 +46,7 @@ describe.skipIf(!hasBrowser)("the box", () => {
   });
 
   test("opens by its button, from a field too, finds models and backends, and says when there is nothing", async () => {
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     await page.getByRole("button", { name: "Find" }).click();
     await box(page).getByText("Keyboard shortcuts").waitFor();
     await page.keyboard.type("no such thing");
@@ -87,8 +84,7 @@ describe.skipIf(!hasBrowser)("filters of the request log", () => {
   const rows = (page: Page): Locator => page.locator("tbody tr[data-row]");
 
   test("are chips that apply while one types, and go with their cross", async () => {
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     await rows(page).nth(1).waitFor();
     await page.getByRole("button", { name: "Add a filter" }).click();
     await page.getByRole("button", { name: "Client program" }).click();
@@ -107,8 +103,7 @@ describe.skipIf(!hasBrowser)("filters of the request log", () => {
   });
 
   test("a chip that is emptied stays until its cross is clicked", async () => {
-    await using visit = await traffic.console.visit("/requests?client=codex");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests?client=codex");
     await rows(page).first().waitFor();
     await page.getByLabel("Client program", { exact: true }).fill("");
     await rows(page).nth(1).waitFor();

@@ -7,8 +7,7 @@ describe.skipIf(!hasBrowser)("font", () => {
   const console = shared(() => startSeededConsole());
 
   test("every page uses the font that the console ships, in one file", async () => {
-    await using visit = await console.visit("/", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/", { fresh: true });
     // From the cache of the first visit, the font is there at the first paint.
     await page.reload();
     await waitUntilLoaded(page);
@@ -29,8 +28,7 @@ describe.skipIf(!hasBrowser)("font", () => {
   });
 
   test("digits are equally wide, and the font does not replace a text that is painted", async () => {
-    await using visit = await console.visit("/", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/", { fresh: true });
     await page.reload();
     await waitUntilLoaded(page);
     const widths = await page.evaluate(() => {

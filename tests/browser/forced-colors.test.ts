@@ -16,8 +16,7 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
     element.evaluate((found, selector) => getComputedStyle(found, selector).backgroundColor, pseudo);
 
   test("the current page and the chosen segment differ from the others", async () => {
-    await using visit = await console.visit("/usage", { scheme });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { scheme });
     await forceColours(page);
     const links = page.getByRole("navigation").getByRole("link");
     expect(await background(links.filter({ hasText: "Usage" }))).not.toBe(
@@ -30,8 +29,7 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
   });
 
   test("the open tab differs from the others, and so does the entry of the menu that it is under", async () => {
-    await using visit = await console.visit("/gpus", { scheme });
-    const { page } = visit;
+    await using page = await console.visit("/gpus", { scheme });
     await forceColours(page);
     const tabs = page.getByRole("navigation", { name: "Backends" }).getByRole("link");
     expect(await background(tabs.filter({ hasText: "GPUs" }))).not.toBe(
@@ -44,8 +42,7 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
   });
 
   test("a switch that is on differs from one that is off, and both from the page", async () => {
-    await using visit = await console.visit("/keys", { scheme });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { scheme });
     await forceColours(page);
     const on = page.getByRole("switch", { checked: true }).first();
     const off = page.getByRole("switch", { checked: false }).first();
@@ -54,8 +51,7 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
   });
 
   test("the table and the lists keep the colours of the chart", async () => {
-    await using visit = await console.visit("/usage", { scheme });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { scheme });
     await forceColours(page);
     const bar = page.locator("path.fill.series-1").first();
     await bar.waitFor({ state: "attached" });

@@ -61,17 +61,16 @@ describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
     (await table(page).locator("tbody th a").allTextContents()).map((text) => Number(text));
 
   test("the power of all GPUs adds up the hosts: 32 kW, not the 5 kW of one POST", async () => {
-    await using visit = await console.visit("/gpus");
-    const panel = visit.page.getByRole("region", { name: "Energy and tokens" });
+    await using page = await console.visit("/gpus");
+    const panel = page.getByRole("region", { name: "Energy and tokens" });
     await panel.getByText(/^Highest mean 32 kW/).waitFor({ state: "attached" });
     // 61 minutes, and one of the hosts that still run.
     await panel.getByText("33 kWh", { exact: true }).waitFor();
-    await visit.page.getByText("54 of 64 GPUs reporting").waitFor();
+    await page.getByText("54 of 64 GPUs reporting").waitFor();
   });
 
   test("they are rows of a table, silent and hot ones first, and every value stays on one line", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await table(page).getByText("gpu-01").first().waitFor();
     const silent = Array.from({ length: 10 }, (_, n) => 54 + n);
     const others = Array.from({ length: 54 }, (_, id) => id).filter((id) => id !== 5);
@@ -88,8 +87,7 @@ describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
   });
 
   test("names without enough space keep the end, which tells models apart", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await page.setViewportSize({ width: 1025, height: 900 });
     const name = table(page).locator(".gpu-name").first();
     await name.waitFor();
@@ -103,8 +101,7 @@ describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
   });
 
   test("a click on a column sorts all of them, and the URL keeps it", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await table(page).getByRole("button", { name: "Temperature" }).click();
     expect((await idsIn(page))[0]).toBe(5);
     await page.getByRole("columnheader", { name: "Host" }).waitFor();
@@ -114,8 +111,7 @@ describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
   });
 
   test("a GPU has a page with its latest values and its history", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await table(page).getByRole("link", { name: "12", exact: true }).click();
     await page.getByRole("heading", { name: "GPU 12", level: 1 }).waitFor();
     await page.getByText("NVIDIA H100 80GB HBM3 of a long name SXM5 on gpu-02").waitFor();
@@ -137,7 +133,7 @@ describe.skipIf(!hasBrowser)("64 GPUs of seven hosts", () => {
   });
 
   test.each(["200", "x", "-1", "1e2"])("the page of the unknown GPU %s says that it has not reported", async (id) => {
-    await using visit = await console.visit(`/gpus/${id}`);
-    await visit.page.getByText("This GPU has not reported in the last seven days").waitFor();
+    await using page = await console.visit(`/gpus/${id}`);
+    await page.getByText("This GPU has not reported in the last seven days").waitFor();
   });
 });

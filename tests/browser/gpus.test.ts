@@ -53,8 +53,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   });
 
   test("energy and tokens cover the same time, and the energy is no bound", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     const panel = page.getByRole("region", { name: "Energy and tokens" });
     await panel.locator("path.line").waitFor({ state: "attached" });
     const { points } = await console.admin.expectOk<Power>("GET", "/api/gpu-stats/history?days=1&bucket_minutes=1");
@@ -76,8 +75,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
 
   test("a GPU that stopped reporting is marked stale and excluded from the sums", async () => {
     await push([gpu(0)]);
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await rowOf(page, 9)
       .getByText(/^Stale · \d+ h ago$/)
       .waitFor();
@@ -88,8 +86,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
 
   test("a GPU whose samples cannot be loaded says so in place of its history, which loads once they can", async () => {
     await push([gpu(0)]);
-    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
-    const { page } = visit;
+    await using page = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
     await page.route("**/api/gpu-stats", (route) =>
       route.fulfill({ status: 500, json: { ok: false, error: "Internal error" } }),
     );
@@ -105,8 +102,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   test("while the server does not answer, no figure or row looks current, and none blames its host", async () => {
     await push([gpu(0)]);
     for (const path of ["/gpus", "/gpus/0"]) {
-      await using visit = await console.visit(path, { fakeClock: true, expectedErrors: /ERR_|status of 502/ });
-      const { page } = visit;
+      await using page = await console.visit(path, { fakeClock: true, expectedErrors: /ERR_|status of 502/ });
       const figures = page.locator("dl.figures");
       await figures.getByText("412 W", { exact: true }).waitFor();
       const age = figures.getByText(/^\d+ (s|min) ago$/);
@@ -134,8 +130,8 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
 
   test("a row shows utilisation, memory, power and temperature, and updates with the next sample", async () => {
     await push([gpu(0)]);
-    await using visit = await console.visit("/gpus");
-    const row = rowOf(visit.page, 0);
+    await using page = await console.visit("/gpus");
+    const row = rowOf(page, 0);
     for (const text of ["87%", "50%", "412 W", "61 °C"]) await row.getByText(text, { exact: true }).waitFor();
     expect(await row.getByTitle("70.2 of 140.4 GiB").count()).toBe(1);
     await push([{ ...gpu(0), utilization_pct: 12 }]);
@@ -144,16 +140,16 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
 
   test("a value that a GPU does not report is a dash, not a zero", async () => {
     await push([{ gpu_id: 3, name: "reports nothing" }]);
-    await using visit = await console.visit("/gpus");
-    const row = visit.page.getByRole("row").filter({ hasText: "reports nothing" });
+    await using page = await console.visit("/gpus");
+    const row = page.getByRole("row").filter({ hasText: "reports nothing" });
     await row.waitFor();
     expect(await row.locator("td.number").allTextContents()).toEqual(["–", "–", "–", "–"]);
   });
 
   test("a full or hot GPU says so in its row, in colour and in words", async () => {
     await push([{ ...gpu(0), temp_c: 91, memory_used_mb: 143_000 }]);
-    await using visit = await console.visit("/gpus");
-    const card = rowOf(visit.page, 0);
+    await using page = await console.visit("/gpus");
+    const card = rowOf(page, 0);
     await card.getByText("Hot", { exact: true }).waitFor();
     await card.getByText("Full", { exact: true }).waitFor();
     const colourOf = (text: string) =>
@@ -165,8 +161,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   });
 
   test("the dialog for a new host shows commands with a key file and a free offset", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     await page.getByRole("button", { name: "Add a GPU host" }).click();
     const dialog = page.getByRole("dialog", { name: "Add a GPU host" });
     const url = console.program.adminUrl;
@@ -180,8 +175,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
   });
 
   test("two hosts that send the same ids are named on the page and in the dialog", async () => {
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
+    await using page = await console.visit("/gpus");
     for (const host of ["left", "right", "left"]) await push([gpu(0), gpu(3)], host);
     const text = "left and right send the same 2 GPU ids: 0, 3.";
     await page.getByRole("status").getByText(text).waitFor();

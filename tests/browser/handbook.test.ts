@@ -7,8 +7,7 @@ describe.skipIf(!hasBrowser)("the handbook", () => {
   const console = shared(() => startConsole());
 
   test("leads from Help over the contents to a chapter, whose links stay in the console", async () => {
-    await using visit = await console.visit("/help");
-    const { page } = visit;
+    await using page = await console.visit("/help");
     await page.getByRole("navigation", { name: "Help" }).getByRole("link", { name: "Handbook" }).click();
     await page.getByRole("region", { name: "Contents" }).getByRole("link", { name: "Settings" }).click();
     await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
@@ -19,16 +18,14 @@ describe.skipIf(!hasBrowser)("the handbook", () => {
   });
 
   test.each([false, true])("opens at a heading, on a phone: %p", async (phone) => {
-    await using visit = await console.visit("/help/handbook/settings#all-settings", { phone });
-    const { page } = visit;
+    await using page = await console.visit("/help/handbook/settings#all-settings", { phone });
     await page.getByRole("heading", { name: "All settings" }).waitFor();
     await page.waitForFunction(() => scrollY > 100);
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBeTrue();
   });
 
   test("is searched as one types, and the search is in the address", async () => {
-    await using visit = await console.visit("/help/handbook/settings", { scheme: "dark" });
-    const { page } = visit;
+    await using page = await console.visit("/help/handbook/settings", { scheme: "dark" });
     await page.getByRole("searchbox").focus();
     await page.keyboard.type("private certificate");
     const found = page.getByRole("region", { name: "Found" });

@@ -17,8 +17,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("latency and failures have a page beside the log", async () => {
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     await page.getByRole("link", { name: "Latency and failures" }).click();
     const failures = page.getByRole("region", { name: "Failures" });
     await failures.getByText("1 of 3 requests (33.3%) · 15-minute bars").waitFor();
@@ -40,8 +39,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("a stream that reported no usage is found by its result, and counted in /metrics", async () => {
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     const rows = page.locator("tbody tr");
     await rows.nth(2).waitFor();
     await page.getByLabel("Result").selectOption("2xx without usage");
@@ -52,8 +50,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("clients that left are told apart from failures", async () => {
-    await using visit = await traffic.console.visit("/keys/1");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/keys/1");
     await page.route("**/api/failures*", async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { points: object[] };
@@ -68,8 +65,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("the last failures are found although the server's search ends before it has reached them", async () => {
-    await using visit = await traffic.console.visit("/keys/1");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/keys/1");
     // The first page of a search that took its time.
     await page.route("**/api/requests?failed=true*", async (route) => {
       const url = new URL(route.request().url());
@@ -88,8 +84,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("usage is listed by model, key, both and day, and in the CSV", async () => {
-    await using visit = await traffic.console.visit("/usage");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/usage");
     const panel = page.getByRole("region", { name: "Usage and cost" });
     await panel.getByRole("button", { name: "caller" }).waitFor();
     expect(await panel.getByRole("columnheader", { name: "Cost" }).count()).toBe(0);
@@ -104,8 +99,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("prices can be entered, turn tokens into costs, and refuse what is no currency", async () => {
-    await using visit = await traffic.console.visit("/settings/prices");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/settings/prices");
     await page.getByRole("button", { name: "Add a model price" }).click();
     await page.getByRole("textbox", { name: "Model" }).fill("traffic-*");
     await page.getByLabel("Valid from").fill("2020-01-01");
@@ -137,8 +131,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("a form with changed prices is not left without a question", async () => {
-    await using visit = await traffic.console.visit("/settings/prices");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/settings/prices");
     const account = page.getByRole("link", { name: "Account" });
     await page.getByRole("button", { name: "Add an energy price" }).click();
     await account.click();
@@ -162,8 +155,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("the backend's own counters appear once a day drifts from the counts", async () => {
-    await using visit = await traffic.console.visit("/settings/backends");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/settings/backends");
     await page.getByRole("region", { name: "Backends" }).waitFor();
     const panel = page.getByRole("region", { name: "Compared with the backend" });
     expect(await panel.count()).toBe(0);
@@ -186,8 +178,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
 
   test("a refused price keeps what was typed", async () => {
-    await using visit = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 400/ });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 400/ });
     await page.getByRole("button", { name: "Add an energy price" }).click();
     await page.getByLabel("Per kWh").fill("0.3");
     await page.getByLabel("Currency").fill("EUR");
@@ -207,8 +198,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     });
     const { admin } = traffic.console;
     await admin.expectOk("PUT", "/api/prices", pricesOf(0.25));
-    await using visit = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 503/ });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/settings/prices", { expectedErrors: /status of 503/ });
     const perKwh = page.getByLabel("Per kWh");
     const tabs = page.getByRole("navigation", { name: "Settings" });
     await perKwh.waitFor();

@@ -23,8 +23,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
 
   test("are set and cleared in its dialog, and a refused one stays in the field", async () => {
     const { id } = await create({ name: "editable", owner: "Kim" });
-    await using visit = await console.visit("/keys", { expectedErrors: /400/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { expectedErrors: /400/ });
     await chooseFrom(page, "Actions of editable", "Limits");
     const dialog = page.getByRole("dialog", { name: "Limits and details of “editable”" });
     expect(await dialog.getByLabel("Owner").inputValue()).toBe("Kim");
@@ -65,8 +64,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
   });
 
   test("are set at creation, folded away, with the details of the key", async () => {
-    await using visit = await console.visit("/keys?new=1");
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("created with limits");
     expect(await dialog.getByLabel("Tokens per day").isVisible()).toBe(false);
@@ -101,8 +99,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
         (one) => one.refused_today > 0,
       );
     await pollUntil(refused);
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     for (const label of ["Near its limit", "Refused today"]) {
       await page.getByRole("radio", { name: label }).check();
       await page.getByRole("link", { name: "busy" }).waitFor();
@@ -119,8 +116,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     const { admin } = console;
     const { id: teamId } = await admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "told team" });
     await admin.expectOk("POST", "/api/users", { key_id: id, external: "kim", name: "Kim" });
-    await using visit = await console.visit(`/keys/${id}`);
-    const { page } = visit;
+    await using page = await console.visit(`/keys/${id}`);
     const dialog = page.getByRole("dialog");
     const notify = async (isOn: boolean): Promise<void> => {
       await dialog.getByText("More limits").first().click();
@@ -156,8 +152,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     const [, ended, off] = atLimit;
     await console.admin.updateKey(ended?.id ?? 0, { expires_at: "2026-01-01T00:00:00Z" });
     await console.admin.updateKey(off?.id ?? 0, { is_active: false });
-    await using visit = await console.visit("/keys?state=at-limit");
-    const { page } = visit;
+    await using page = await console.visit("/keys?state=at-limit");
     const shown = async (): Promise<number[]> =>
       Promise.all(["used up", "ended", "turned off"].map((name) => page.getByRole("link", { name }).count()));
     await page.getByRole("link", { name: "used up" }).waitFor();
@@ -172,8 +167,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
   test("are shown to the holder of the key at /me, which keeps the key in memory only", async () => {
     const { key } = await create({ name: "mine", tokens_per_day: 1000, note: "confidential" });
     expect(await use(key)).toBe(200);
-    await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /401/ });
-    const { page } = visit;
+    await using page = await console.visit("/me", { anonymous: true, expectedErrors: /401/ });
     await page.getByLabel("API key", { exact: true }).fill("wrong");
     await page.keyboard.press("Enter");
     await page.getByText("This key is unknown, inactive or expired.").waitFor();
@@ -199,8 +193,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
   test("of one key are not shown at /me for another one that may not see its own", async () => {
     const first = await create({ name: "switched off", tokens_per_day: 1000 });
     const gpuOnly = await create({ name: "agent", scope: "gpu" });
-    await using visit = await console.visit("/me", { anonymous: true, fakeClock: true, expectedErrors: /40[13]/ });
-    const { page } = visit;
+    await using page = await console.visit("/me", { anonymous: true, fakeClock: true, expectedErrors: /40[13]/ });
     const input = page.getByLabel("API key", { exact: true });
     await input.fill(first.key);
     await page.keyboard.press("Enter");
@@ -216,8 +209,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
   });
 
   test("a masked key, as the console shows it, is called unknown at /me", async () => {
-    await using visit = await console.visit("/me", { anonymous: true });
-    const { page } = visit;
+    await using page = await console.visit("/me", { anonymous: true });
     await page.getByLabel("API key", { exact: true }).fill("3f2a…9c1b");
     await page.keyboard.press("Enter");
     await page.getByText("This key is unknown, inactive or expired.").waitFor();
@@ -229,8 +221,7 @@ test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has it
   const mine = { name: "mine", requests_per_minute: 5 };
   const { key } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", mine);
   const { key: gpuKey } = await console.admin.createKey("agent", { scope: "gpu" });
-  await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /403|404/ });
-  const { page } = visit;
+  await using page = await console.visit("/me", { anonymous: true, expectedErrors: /403|404/ });
   await page.getByLabel("API key", { exact: true }).fill(gpuKey);
   await page.keyboard.press("Enter");
   await page.getByText("This API key may only post GPU samples.").waitFor();

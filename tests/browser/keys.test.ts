@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { chooseFrom, logOut } from "./support/menus.ts";
-import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
+import { downloadOf, hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
 
@@ -18,8 +18,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     page.evaluate(() => document.activeElement?.textContent?.trim());
 
   test("an empty page leads to the first key, which is shown once and works at /v1", async () => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.getByText("No API keys yet").waitFor();
     await page.getByRole("button", { name: "Create the first key" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("billing service");
@@ -49,8 +48,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   });
 
   test("without clipboard access, the secret is copied by selection", async () => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
     await page.keyboard.press("n");
     await page.getByRole("dialog").getByLabel("Name").fill("no clipboard");
@@ -68,8 +66,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a key that already exists is refused in the dialog, which keeps the input", async () => {
     await console.admin.createKey("first", { key: "an-own-key-of-some-length" });
-    await using visit = await console.visit("/keys?new=1", { expectedErrors: /status of 409/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1", { expectedErrors: /status of 409/ });
     const name = page.getByRole("dialog").getByLabel("Name");
     await name.fill("second");
     await page.getByText("Use an existing key").click();
@@ -83,8 +80,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a key is renamed in place: Enter saves, Escape cancels", async () => {
     const { id } = await console.admin.createKey("old name");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await chooseFrom(page, "Actions of old name", "Rename");
     await page.getByLabel("New name of old name").fill("not this");
     await page.keyboard.press("Escape");
@@ -100,8 +96,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a switch changes before the server responds, and the next request is refused", async () => {
     const { key } = await console.admin.createKey("switched");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     const held = Promise.withResolvers<void>();
     await page.route("**/api/keys/*", async (route) => {
       await held.promise;
@@ -120,8 +115,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a change that the server refuses is reverted with the reason", async () => {
     await console.admin.createKey("stubborn");
-    await using visit = await console.visit("/keys", { expectedErrors: /status of 503/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { expectedErrors: /status of 503/ });
     await page.route("**/api/keys/*", (route) => route.fulfill({ status: 503, json: { error: "The disk is full" } }));
     await page.getByRole("switch", { name: "stubborn is active" }).click();
     await page.getByText("“stubborn” was not changed: The disk is full").waitFor();
@@ -131,8 +125,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a refused rename keeps the text and says why beside the field; leaving the field saves nothing", async () => {
     await console.admin.createKey("stubborn name");
-    await using visit = await console.visit("/keys?q=name", { expectedErrors: /status of 503/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=name", { expectedErrors: /status of 503/ });
     await chooseFrom(page, "Actions of stubborn name", "Rename");
     const field = page.getByLabel("New name of stubborn name");
     await field.fill("pliant name");
@@ -153,8 +146,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("switching off shows what it did and can be undone", async () => {
     const { key } = await console.admin.createKey("by mistake");
-    await using visit = await console.visit("/keys?q=mistake");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=mistake");
     await page.getByRole("switch", { name: "by mistake is active" }).click();
     await page.getByText("“by mistake” is off: its requests are refused").waitFor();
     expect(await statusOf(key)).toBe(401);
@@ -167,8 +159,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a key that is switched off and on again over a slow network stays on, and nothing calls it off", async () => {
     await console.admin.createKey("switched twice");
-    await using visit = await console.visit("/keys?q=twice");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=twice");
     const held = Promise.withResolvers<void>();
     await page.route(
       "**/api/keys/*",
@@ -196,8 +187,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a key that is on again is not asked about the responses that ran while it was off", async () => {
     await console.admin.createKey("on again");
-    await using visit = await console.visit("/keys?q=again");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=again");
     const held = Promise.withResolvers<void>();
     await page.route("**/api/in-flight", async (route) => {
       await held.promise;
@@ -220,8 +210,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("after a delete, the focus is in the next row, and after the last one's in the row before", async () => {
     for (const name of ["row 1", "row 2", "row 3"]) await console.admin.createKey(name);
-    await using visit = await console.visit("/keys?q=row");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=row");
     for (const [deleted, next] of [
       ["row 2", "row 3"],
       ["row 3", "row 1"],
@@ -238,8 +227,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const secret = "own-1234-secret-of-the-search-wxyz";
     await console.admin.createKey("found by its key", { key: secret });
     await console.admin.createKey("created last");
-    await using visit = await console.visit("/keys?sort=-created");
-    const { page } = visit;
+    await using page = await console.visit("/keys?sort=-created");
     await rowOf(page, "created last").waitFor();
     expect((await page.getByRole("rowheader").allTextContents()).slice(0, 2)).toEqual([
       "created last",
@@ -252,19 +240,15 @@ describe.skipIf(!hasBrowser)("API keys", () => {
       await rowOf(page, "found by its key").waitFor();
     }
     expect(new URL(page.url()).search).toBe("?sort=-created");
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: "CSV" }).click(),
-    ]);
-    const [header = "", row = ""] = (await Bun.file(await download.path()).text()).split("\r\n");
+    const csv = await downloadOf(page, () => page.getByRole("button", { name: "CSV" }).click());
+    const [header = "", row = ""] = csv.split("\r\n");
     expect(header).toStartWith("id,name,key,is_active,created_at");
     expect(row).toContain("found by its key,own-…wxyz,true,");
   });
 
   test("the delete dialog names the key and what is lost, offers to deactivate it, and focuses Cancel", async () => {
     const { id, key } = await console.admin.createKey("doomed");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     const remove = (): Promise<void> => chooseFrom(page, "Actions of doomed", "Delete");
     await remove();
     const dialog = page.getByRole("dialog", { name: "Delete “doomed”?" });
@@ -290,8 +274,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   test("filter, state and sort are part of the URL, and a filter without matches can be cleared", async () => {
     await console.admin.createKey("zebra 2");
     await console.admin.createKey("zebra 10");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
     await page.getByRole("searchbox").focus();
     await page.keyboard.type("ZEBRA");
@@ -315,8 +298,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   test("HTML in a name stays text wherever the name appears", async () => {
     const name = `<img src=x onerror="document.title='hacked'"><b>bold</b>`;
     await console.admin.createKey(name);
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await rowOf(page, name).waitFor();
     await chooseFrom(page, `Actions of ${name}`, "Delete");
     await page.getByRole("heading", { name: `Delete “${name}”?` }).waitFor();
@@ -326,8 +308,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("a row links to the key's page", async () => {
     const { id } = await console.admin.createKey("curious");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await rowOf(page, "curious").getByRole("link").click();
     await page.waitForURL(`**/keys/${id}`);
     await page.getByRole("heading", { name: "curious", level: 1 }).waitFor();
@@ -335,8 +316,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("500 keys are listed and can be filtered", async () => {
     await Promise.all(Array.from({ length: 500 }, (_, index) => console.admin.createKey(`load ${index}`)));
-    await using visit = await console.visit("/keys?q=load");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=load");
     await page.getByText(/^500 of \d+ keys$/).waitFor();
     await page.getByRole("searchbox").fill("load 499");
     await rowOf(page, "load 499").waitFor();
@@ -358,11 +338,10 @@ describe.skipIf(!hasBrowser)("API keys", () => {
       if (name === "seen before") await console.admin.expectOk("DELETE", `/api/keys/${id}`);
     }
     await console.admin.createKey("seen before");
-    await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
     await rowOf(page, "seen before").waitFor();
     await page.getByRole("button", { name: "Menu of admin" }).waitFor();
-    await loseSession(visit);
+    await loseSession(page);
     await notice(page);
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);
@@ -375,8 +354,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("without a server, the loaded keys stay, and Try again reloads them", async () => {
     await console.admin.createKey("still here");
-    await using visit = await console.visit("/keys?q=still", { expectedErrors: /ERR_FAILED|Failed to load/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=still", { expectedErrors: /ERR_FAILED|Failed to load/ });
     await rowOf(page, "still here").waitFor();
     await page.route("**/api/keys*", (route) => route.abort());
     await page.getByRole("button", { name: "Refresh" }).click();

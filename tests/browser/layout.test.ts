@@ -23,8 +23,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
 
   const phonePaths = [...pagePaths, "/keys?new=1", "/keys/2"];
   test.each(phonePaths)("%s fits phones of any width without horizontal scrolling", async (path) => {
-    await using visit = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
-    const { page } = visit;
+    await using page = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
     await waitUntilLoaded(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
     for (const width of [360, 320]) {
@@ -46,8 +45,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(pagePaths)(
     "%s fits tablets and small windows, with targets and labels that can be told apart, and has no axe violations",
     async (path) => {
-      await using visit = await console.visit(path, { anonymous: isForAnyone(path) });
-      const { page } = visit;
+      await using page = await console.visit(path, { anonymous: isForAnyone(path) });
       for (const width of [768, 820, 1024, 1100, 1180, 1220]) {
         await page.setViewportSize({ width, height: 900 });
         await waitUntilLoaded(page);
@@ -68,8 +66,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   );
 
   test("a dialog can be used at a zoom of 400 %", async () => {
-    await using visit = await console.visit("/keys?new=1");
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1");
     await page.setViewportSize({ width: 320, height: 200 });
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("zoomed");
@@ -84,8 +81,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(["/usage", "/", "/keys/1", "/requests/latency"])(
     "%s prints in ink on white, in full, without what is pressed",
     async (path) => {
-      await using visit = await console.visit(path, { scheme: "dark" });
-      const { page } = visit;
+      await using page = await console.visit(path, { scheme: "dark" });
       await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
       await waitUntilLoaded(page);
       // A4 between its margins.
@@ -107,8 +103,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   );
 
   test("a phone shows long names of the overview in full, or with an ellipsis", async () => {
-    await using visit = await console.visit("/", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/", { phone: true });
     await page.route("**/api/overview", async (route) => {
       const response = await route.fetch();
       const near = [{ kind: "key", id: 1, name: longName, used: 9, limit: 10, unit: "tokens per month" }];
@@ -123,8 +118,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test("a phone shows the tab of its page in full", async () => {
-    await using visit = await console.visit("/help/explain", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/help/explain", { phone: true });
     const beyond = (): Promise<number> =>
       page.locator(".tabs [aria-current]").evaluate((tab) => {
         const [{ right }, whole] = [tab.getBoundingClientRect(), tab.parentElement?.getBoundingClientRect()];
@@ -140,8 +134,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test("a phone shows the sums of usage in full", async () => {
-    await using visit = await console.visit("/usage", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { phone: true });
     // As many tokens as a busy year has.
     await page.route("**/api/usage/costs*", async (route) => {
       const response = await route.fetch();
@@ -160,8 +153,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test("a phone shows a key's row as a card with a label for each figure", async () => {
-    await using visit = await console.visit("/keys", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { phone: true });
     const cell = page.getByRole("row").filter({ hasText: "alpha" }).locator("td[data-label=Requests]");
     await cell.waitFor();
     const label = await cell.evaluate((element) => getComputedStyle(element, "::before").content);
@@ -173,8 +165,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test.each([1024, 1280, 1440])("the key table needs no scrolling at %p pixels, and cuts only names", async (width) => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.setViewportSize({ width, height: 800 });
     // As many tokens as a busy year has.
     await page.route("**/api/keys*", async (route) => {
@@ -200,9 +191,9 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test("a long name in the table of usage is cut at its end", async () => {
-    await using visit = await console.visit("/usage?range=7d");
-    await visit.page.setViewportSize({ width: 1024, height: 800 });
-    const name = visit.page.getByRole("rowheader").getByRole("button", { name: longName });
+    await using page = await console.visit("/usage?range=7d");
+    await page.setViewportSize({ width: 1024, height: 800 });
+    const name = page.getByRole("rowheader").getByRole("button", { name: longName });
     await name.waitFor();
     const beyond = await name.evaluate((link) => {
       const cell = link.closest("th")?.getBoundingClientRect();
@@ -214,14 +205,13 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test("the phone's header is as high on a short page as on a long one", async () => {
     await using short = await console.visit("/nowhere", { phone: true });
     await using long = await console.visit("/keys", { phone: true });
-    const headerHeight = async ({ page }: { page: Page }): Promise<number | undefined> =>
+    const headerHeight = async (page: Page): Promise<number | undefined> =>
       (await page.locator(".side").boundingBox())?.height;
     expect(await headerHeight(short)).toBe(await headerHeight(long));
   });
 
   test("the chosen theme applies before the first paint of the next visit", async () => {
-    await using visit = await console.visit("/", { scheme: "light" });
-    const { page } = visit;
+    await using page = await console.visit("/", { scheme: "light" });
     await openAccountMenu(page);
     await page.getByRole("radio", { name: "Dark theme" }).check();
     const background = (): Promise<string> =>
@@ -241,8 +231,8 @@ describe.skipIf(!hasBrowser)("layout", () => {
   });
 
   test("the theme follows in other tabs", async () => {
-    await using visit = await console.visit("/", { scheme: "light" });
-    const { page, context } = visit;
+    await using page = await console.visit("/", { scheme: "light" });
+    const context = page.context();
     const other = await context.newPage();
     await other.goto(`${console.program.adminUrl}/keys`);
     await openAccountMenu(other);
@@ -257,8 +247,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/gpus/0", "/requests", "/settings"])(
     "%s has no visible layout shift while it loads",
     async (path) => {
-      await using visit = await console.visit(path, { fresh: true });
-      const { page } = visit;
+      await using page = await console.visit(path, { fresh: true });
       await waitUntilLoaded(page);
       await page.addInitScript(() => {
         const shifts = { total: 0 };

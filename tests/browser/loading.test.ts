@@ -19,7 +19,7 @@ const isLong = (route: Route): boolean => {
 };
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
-  const console = shared(async () => (await startUsageConsole()).console);
+  const console = shared(startUsageConsole);
 
   const panel = (page: Page, name: string): Locator => page.getByRole("region", { name });
   const hint = async (page: Page, name: string): Promise<string> =>
@@ -29,8 +29,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   const rangeOf = (text: string): string => text.split(" · ").slice(0, 2).join(" · ");
 
   test("another range changes no label of the chart, no row and no CSV before its data", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
+    await using page = await console.visit("/usage");
     await waitForBars(page);
     const rows = panel(page, "Usage and cost").locator("tbody, tfoot");
     await rows.last().waitFor();
@@ -60,8 +59,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   });
 
   test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.route(/\/api\/(usage|requests|gpu-stats|overview|latency|failures)/, () => {});
     await page.goto(console.program.adminUrl + path);
     await page.locator(".chart-skeleton").first().waitFor();
@@ -71,8 +69,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   });
 
   test("a range that could not be loaded leaves the last good data, marked with its time", async () => {
-    await using visit = await console.visit("/usage", { expectedErrors: /status of 500/ });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { expectedErrors: /status of 500/ });
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
     await page.route("**/api/usage/{chart,costs}*", (route) =>
@@ -92,8 +89,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/requests", "/requests/running", "/settings"])(
     "%s names what failed and why, and shows no zeros",
     async (path) => {
-      await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
-      const { page } = visit;
+      await using page = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
       await page.route(/\/api\/(keys|usage|gpu-stats|overview|latency|failures|requests|in-flight|settings)/, (route) =>
         route.fulfill(refuse),
       );
@@ -107,8 +103,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   );
 
   test("a response of a proxy in between is reported in our words", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
+    await using page = await console.visit("/usage");
     await waitForBars(page);
     await page.route("**/api/usage/chart*", (route) =>
       route.fulfill({ status: 200, contentType: "text/html", body: "<h1>Maintenance</h1>" }),
@@ -123,8 +118,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   test.each([["/settings", "New keys", "key-policy"]])(
     "on %s, panels whose script does not load say so, and come by themselves once it does",
     async (path, label, script) => {
-      await using visit = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });
-      const { page } = visit;
+      await using page = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });
       await page.route(`**/assets/${script}-*.js`, (route) => route.abort());
       await page.goto(console.program.adminUrl + path);
       await panel(page, label).getByText("This part of the console could not be loaded").waitFor();

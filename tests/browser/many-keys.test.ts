@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { Download, Locator, Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { violations } from "./support/axe.ts";
-import { hasBrowser, showMore, startConsole } from "./support/console-under-test.ts";
+import { downloadOf, hasBrowser, showMore, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
 
 interface ListedKey {
@@ -25,14 +25,10 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
   async function select(page: Page, names: readonly string[]): Promise<void> {
     for (const name of names) await page.getByRole("checkbox", { name: `Select ${name}`, exact: true }).check();
   }
-  async function textOf(download: Promise<Download>): Promise<string> {
-    return Bun.file(await (await download).path()).text();
-  }
 
   test("are looked at once for each refresh", async () => {
     await createKeys(["once 1", "once 2", "once 3"]);
-    await using visit = await console.visit("/nowhere", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/nowhere", { fresh: true });
     // How Solid looks at an object: of 10,000 keys, each time takes a fifth of a second.
     await page.addInitScript(() => {
       const look = Object.getOwnPropertyDescriptors.bind(Object);
@@ -56,8 +52,7 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
 
   test("are switched and tagged with one question for all", async () => {
     await createKeys(["switch 1", "switch 2", "switch 3"]);
-    await using visit = await console.visit("/keys?q=switch", { scheme: "dark" });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=switch", { scheme: "dark" });
     await select(page, ["switch 1", "switch 3"]);
     await barOf(page).getByText("2 keys selected").waitFor();
     expect(await violations(page)).toEqual([]);
@@ -114,8 +109,7 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
       const keys = await console.admin.expectOk<{ id: number; team_id: number | null }[]>("GET", "/api/keys");
       return [one, two, three].map((key) => keys.find(({ id }) => id === key?.id)?.team_id ?? null);
     };
-    await using visit = await console.visit("/keys?q=join", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=join", { fresh: true });
     const dialog = page.getByRole("dialog");
     await page.getByRole("checkbox", { name: "Select all keys" }).check();
     await barOf(page).getByRole("button", { name: "Team" }).click();
@@ -149,8 +143,7 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
 
   test("are deleted, and those that were not stay selected and are named with the reason", async () => {
     const [, second] = await createKeys(["delete 1", "delete 2", "delete 3"]);
-    await using visit = await console.visit("/keys?q=delete", { expectedErrors: /status of 503/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=delete", { expectedErrors: /status of 503/ });
     await page.route(`**/api/keys/${second?.id}*`, (route) =>
       route.fulfill({ status: 503, json: { error: "The disk is full" } }),
     );
@@ -172,8 +165,7 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
   test("stay on the page beyond the first hundred when they are refreshed, until another sort is chosen", async () => {
     const names = Array.from({ length: 150 }, (_, index) => `long ${String(index).padStart(3, "0")}`);
     const last = (await createKeys(names)).find(({ name }) => name === "long 149");
-    await using visit = await console.visit("/keys?q=long&sort=name");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=long&sort=name");
     const rows = page.getByRole("table", { name: "API keys" }).getByRole("rowheader");
     const refresh = page.getByRole("button", { name: "Refresh" });
     await page.getByText("(50 left)").waitFor();
@@ -197,21 +189,18 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
 
   test("a selected key that the filter hides is left out", async () => {
     await createKeys(["hidden 1", "hidden 2"]);
-    await using visit = await console.visit("/keys?q=hidden");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=hidden");
     await select(page, ["hidden 1", "hidden 2"]);
     await page.getByRole("searchbox").fill("hidden 2");
     await barOf(page).getByText("1 key selected").waitFor();
-    const download = page.waitForEvent("download");
-    await barOf(page).getByRole("button", { name: "Export" }).click();
-    const rows = (await textOf(download)).trimEnd().split("\r\n");
+    const csv = await downloadOf(page, () => barOf(page).getByRole("button", { name: "Export" }).click());
+    const rows = csv.trimEnd().split("\r\n");
     expect(rows.map((row) => row.split(",")[1])).toEqual(["name", "hidden 2"]);
   });
 
   test("are imported from a file, and their secrets are guarded until they are saved", async () => {
     await console.admin.createKey("here already");
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.getByRole("button", { name: "Import" }).click();
     const dialog = page.getByRole("dialog", { name: "Import API keys" });
     expect(await dialog.getByRole("button", { name: "Create keys" }).isDisabled()).toBe(true);
@@ -246,17 +235,15 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     await page.evaluate(() => void setTimeout(() => location.reload()));
     await asked;
     expect(await dialog.isVisible()).toBe(true);
-    const download = page.waitForEvent("download");
-    await dialog.getByRole("button", { name: "Download CSV" }).click();
-    expect(await textOf(download)).toContain(`"Kim, Lee",${secret}\r\n`);
+    const saved = await downloadOf(page, () => dialog.getByRole("button", { name: "Download CSV" }).click());
+    expect(saved).toContain(`"Kim, Lee",${secret}\r\n`);
     await dialog.getByRole("button", { name: "Done" }).click();
     await dialog.waitFor({ state: "detached" });
     expect(await page.content()).not.toContain(secret);
   });
 
   test("of an import that fail are named, and the others are created", async () => {
-    await using visit = await console.visit("/keys", { expectedErrors: /status of 400/ });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { expectedErrors: /status of 400/ });
     await page.getByRole("button", { name: "Import" }).click();
     const dialog = page.getByRole("dialog", { name: "Import API keys" });
     await dialog.getByLabel("Names").fill("good one\nbad one");

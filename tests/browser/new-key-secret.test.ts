@@ -33,8 +33,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   }
 
   test("outlives Back, until it was saved", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.getByRole("link", { name: "API keys" }).first().click();
     await page.waitForURL("**/keys");
     const dialog = await createKey(page, "back");
@@ -46,8 +45,8 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   });
 
   test("outlives a logout in another tab", async () => {
-    await using visit = await console.visit("/keys", { expectedErrors: /status of 401/ });
-    const { page, context } = visit;
+    await using page = await console.visit("/keys", { expectedErrors: /status of 401/ });
+    const context = page.context();
     let hasEnded = false;
     await page.route("**/api/overview", async (route) => {
       if (hasEnded) return route.fulfill({ status: 401, json: { error: "Log in" } });
@@ -76,8 +75,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   });
 
   test("is not lost by a reload without a question, until it was copied", async () => {
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     const dialog = await createKey(page, "reloaded");
     expect(await reloadAsks(page)).toBe(true);
     expect(await dialog.isVisible()).toBe(true);
@@ -94,8 +92,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     await Bun.write(backends.file, file.replace("m: {", "m: { context_tokens: 131072, "));
     await using own = await startConsole(undefined, { MODELS_FILE: backends.file });
     await own.admin.createKey("older");
-    await using visit = await own.visit("/keys?sort=name");
-    const { page } = visit;
+    await using page = await own.visit("/keys?sort=name");
     const dialog = await createKey(page, "zoe");
     const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
     await dialog.getByRole("button", { name: "Copy all that its user needs" }).click();
@@ -127,8 +124,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
 
   test("models are picked from those that are served, and one that nobody serves is named", async () => {
     await using own = await startConsole(undefined, { PROXY_ALIAS_MODEL: "served" });
-    await using visit = await own.visit("/keys?new=1");
-    const { page } = visit;
+    await using page = await own.visit("/keys?new=1");
     await page.getByText("Limits and details").click();
     const field = page.getByLabel("Allowed models");
     await page.getByRole("button", { name: "served", exact: true }).click();
@@ -144,8 +140,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
   });
 
   test("leaves no trace in the address, and Back closes a form without a secret", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.keyboard.press("n");
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.waitForURL((url) => url.pathname === "/keys" && url.search === "");

@@ -9,8 +9,7 @@ import { violations } from "./support/axe.ts";
 describe.skipIf(!hasBrowser)("overview of a new installation", () => {
   test("shows the first steps and links to the first key", async () => {
     await using console = await startConsole();
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.getByRole("heading", { name: "First steps" }).waitFor();
     await page.getByText(`curl ${console.program.adminUrl}/v1/models -H "Authorization: Bearer KEY"`).waitFor();
     await page.locator(".first-steps .done").getByText(`${console.simulator.url} responds.`).waitFor();
@@ -29,8 +28,7 @@ describe.skipIf(!hasBrowser)("a new installation without a backend", () => {
   test("has the backend as its first step, with the address and why it does not respond", async () => {
     const url = `http://127.0.0.1:${findFreePort()}`;
     await using console = await startConsole(undefined, { PROXY_UPSTREAM_URL: url });
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const first = page.locator(".first-steps > li").first();
     await first.getByRole("heading", { name: "Connect the backend" }).waitFor();
     await first
@@ -43,8 +41,7 @@ describe.skipIf(!hasBrowser)("a new installation without a backend", () => {
 describe.skipIf(!hasBrowser)("a console on its own port", () => {
   test("shows no command that requests /v1 at that port", async () => {
     await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.getByText(`curl http://ADDRESS/v1/models -H "Authorization: Bearer KEY"`).waitFor();
     await page.getByText("Replace ADDRESS with the address of /v1").waitFor();
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
@@ -77,8 +74,7 @@ describe.skipIf(!hasBrowser)("overview", () => {
     });
 
   test("the chart is of all keys, and of the five that used most on demand", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const panel = page.getByRole("region", { name: "Output tokens" });
     await panel.locator(".chart-legend").getByText("All 24K").waitFor();
     expect(await panel.locator("path.fill").count()).toBe(1);
@@ -89,8 +85,7 @@ describe.skipIf(!hasBrowser)("overview", () => {
   });
 
   test("three lists say what changed, who is near a limit and what is hot, five rows of each", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const list = (name: string) => page.getByRole("region", { name });
     await list("What changed").getByRole("link", { name: "admin (password): key.create key/7" }).waitFor();
     for (const name of ["Near a limit", "Hot"]) expect(await list(name).count()).toBe(0);
@@ -138,8 +133,8 @@ describe.skipIf(!hasBrowser)("overview", () => {
       if (request.method === "POST") await held.promise;
       wire.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}");
     });
-    await using visit = await console.visit("/");
-    const load = (inFlight: number) => visit.page.getByRole("link", { name: `${inFlight} in flight, ` });
+    await using page = await console.visit("/");
+    const load = (inFlight: number) => page.getByRole("link", { name: `${inFlight} in flight, ` });
     await load(0).waitFor();
     const running = complete({});
     await load(1).waitFor();
@@ -150,8 +145,7 @@ describe.skipIf(!hasBrowser)("overview", () => {
   });
 
   test("while the server does not answer, it is not said that all is well", async () => {
-    await using visit = await console.visit("/", { expectedErrors: /503/ });
-    const { page } = visit;
+    await using page = await console.visit("/", { expectedErrors: /503/ });
     await page.getByText("All is well.").waitFor();
     await page.route("**/api/states", (route) => route.fulfill({ status: 503, json: { error: "Not now" } }));
     await page.getByRole("button", { name: "Refresh" }).click();
@@ -159,8 +153,7 @@ describe.skipIf(!hasBrowser)("overview", () => {
   });
 
   test("an unreachable backend is reported, and the page keeps its data", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.getByText("All is well.").waitFor();
     const { url } = console.simulator;
     console.simulator.stop();
@@ -190,8 +183,7 @@ describe.skipIf(!hasBrowser)("what is wrong", () => {
   const past = [{ ...states[0], what: "PostgreSQL away, 312 counts waited, none lost", until: since, count: 312 }];
 
   test("is at the top of every page, and each kind has its cause and remedy no further than one click away", async () => {
-    await using visit = await console.visit("/settings/account");
-    const { page } = visit;
+    await using page = await console.visit("/settings/account");
     await page.route("**/api/states", (route) => route.fulfill({ json: { states, past, unknown_since: since } }));
     await page.getByRole("link", { name: "API keys" }).click();
     await page.getByRole("status").getByText("database_away now, since").waitFor();
@@ -218,8 +210,7 @@ describe.skipIf(!hasBrowser)("what is wrong", () => {
 
   test("is silenced with a reason", async () => {
     console.simulator.stop();
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const state = page.locator("li[data-kind=backend_out]");
     await state.getByRole("button", { name: "Silence" }).click();
     const dialog = page.getByRole("dialog");

@@ -49,8 +49,7 @@ describe.skipIf(!hasBrowser)("with ten thousand keys", () => {
     // Heads of responses, and the last hours of those that were used.
     expect(cost.refreshKb).toBeLessThan(6);
 
-    await using visit = await console.visit("/keys");
-    const { page } = visit;
+    await using page = await console.visit("/keys");
     await page.getByText("The first 500 keys").waitFor();
     await page.getByRole("checkbox", { name: "Select all keys" }).check();
     await page.getByRole("button", { name: "Select all 10,000" }).click();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser, setVisible } from "./support/console-under-test.ts";
 import { startSeededConsole } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
 
@@ -7,37 +7,28 @@ describe.skipIf(!hasBrowser)("refresh", () => {
   const console = shared(() => startSeededConsole());
 
   test("a hidden tab sends no requests, and resumes when it becomes visible", async () => {
-    await using visit = await console.visit("/gpus", { fakeClock: true });
-    const { page } = visit;
+    await using page = await console.visit("/gpus", { fakeClock: true });
     await page.getByRole("row").filter({ hasText: "H200" }).first().waitFor();
-    const setVisible = (visible: boolean): Promise<void> =>
-      page.evaluate((isVisible) => {
-        const state = isVisible ? "visible" : "hidden";
-        Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
-        Object.defineProperty(document, "hidden", { value: !isVisible, configurable: true });
-        document.dispatchEvent(new Event("visibilitychange"));
-      }, visible);
-    await setVisible(false);
+    await setVisible(page, false);
     const requested: string[] = [];
     page.on("request", (request) => requested.push(request.url()));
     await page.clock.runFor(120_000);
     expect(requested).toEqual([]);
-    await setVisible(true);
+    await setVisible(page, true);
     const resumed = page.waitForRequest("**/api/gpu-stats");
     await page.clock.runFor(10_000);
     await resumed;
   });
 
   test("times are in Seoul time, in full on hover", async () => {
-    await using visit = await console.visit("/keys");
-    const time = visit.page.getByRole("row").filter({ hasText: "alpha" }).locator(".key-used time");
+    await using page = await console.visit("/keys");
+    const time = page.getByRole("row").filter({ hasText: "alpha" }).locator(".key-used time");
     expect(await time.getAttribute("title")).toMatch(/^\d+ \w{3} \d{4}, \d\d:\d\d:\d\d KST$/);
     expect(await time.getAttribute("datetime")).toEndWith("+09:00");
   });
 
   test("the age of the data is correct although the local clock is minutes off", async () => {
-    await using visit = await console.visit("/keys", { fakeClock: true });
-    const { page } = visit;
+    await using page = await console.visit("/keys", { fakeClock: true });
     await page.getByText("Updated just now").waitFor();
     await page.clock.setSystemTime(Date.now() - 600_000);
     const refreshed = page.waitForResponse("**/api/keys*");
@@ -50,8 +41,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
   });
 
   test("Refresh refreshes every panel", async () => {
-    await using visit = await console.visit("/requests/latency");
-    const { page } = visit;
+    await using page = await console.visit("/requests/latency");
     await page
       .getByRole("region", { name: "Failures" })
       .getByText(/^Last 24 hours/)
@@ -65,8 +55,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
   });
 
   test("the age is that of the oldest panel, which says why and can be tried again", async () => {
-    await using visit = await console.visit("/requests/latency", { fakeClock: true, expectedErrors: /503/ });
-    const { page } = visit;
+    await using page = await console.visit("/requests/latency", { fakeClock: true, expectedErrors: /503/ });
     const failures = page.getByRole("region", { name: "Failures" });
     await failures.getByText(/^Last 24 hours ·/).waitFor();
     await page.getByText("Updated just now").waitFor();
@@ -90,8 +79,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
   });
 
   test("a panel that was never loaded can be tried again", async () => {
-    await using visit = await console.visit("/requests/latency", { expectedErrors: /503/ });
-    const { page } = visit;
+    await using page = await console.visit("/requests/latency", { expectedErrors: /503/ });
     const refuse = { status: 503, json: { error: "Storage does not respond" } };
     await page.route("**/api/failures?*", (route) => route.fulfill(refuse));
     await page.reload();

@@ -17,30 +17,28 @@ describe.skipIf(!hasBrowser)("an address that repeats parameters opens the page 
 
   test("requests", async () => {
     const query = ["model", "path", "address", "id"].map((name) => `${name}=a&${name}=b`).join("&");
-    await using visit = await console.visit(`/requests?${query}`);
-    await visit.page.getByText("No matching requests").waitFor();
+    await using page = await console.visit(`/requests?${query}`);
+    await page.getByText("No matching requests").waitFor();
     for (const label of ["Model", "Path", "Client address", "Request id"])
-      expect(await visit.page.getByLabel(label, { exact: true }).inputValue()).toBe("a");
+      expect(await page.getByLabel(label, { exact: true }).inputValue()).toBe("a");
   });
 
   test("keys", async () => {
-    await using visit = await console.visit("/keys?q=alp&q=bet&sort=-name&sort=name");
-    const { page } = visit;
+    await using page = await console.visit("/keys?q=alp&q=bet&sort=-name&sort=name");
     await page.getByRole("row").filter({ hasText: "alpha" }).waitFor();
     expect(await page.getByRole("row").filter({ hasText: "beta" }).count()).toBe(0);
     expect(await page.getByRole("columnheader", { name: "Name" }).getAttribute("aria-sort")).toBe("descending");
   });
 
   test("usage", async () => {
-    await using visit = await console.visit("/usage?range=7d&range=30d&key=1&key=2");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=7d&range=30d&key=1&key=2");
     await page.getByRole("button", { name: "Key: alpha Clear this filter" }).waitFor();
     expect(await page.getByRole("radio", { name: "7 d" }).first().isChecked()).toBe(true);
   });
 
   test("gpus", async () => {
-    await using visit = await console.visit("/gpus?sort=-temperature&sort=gpu");
-    const rows = visit.page.getByRole("table", { name: "GPUs" }).locator("tbody th a");
+    await using page = await console.visit("/gpus?sort=-temperature&sort=gpu");
+    const rows = page.getByRole("table", { name: "GPUs" }).locator("tbody th a");
     await rows.first().waitFor();
     expect(await rows.first().textContent()).toBe("8");
   });

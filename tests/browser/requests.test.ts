@@ -3,7 +3,7 @@ import type { Locator, Page } from "playwright-core";
 import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { hasBrowser } from "./support/console-under-test.ts";
+import { downloadOf, hasBrowser, setVisible } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { startTrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
 import { shared } from "../support/shared.ts";
@@ -31,16 +31,6 @@ describe.skipIf(!hasBrowser)("requests", () => {
     rows(page)
       .getByRole("button")
       .evaluateAll((buttons) => buttons.map((button) => Number(button.getAttribute("data-request"))));
-  /** As when another tab is chosen. */
-  const setVisible = (page: Page, visible: boolean): Promise<void> =>
-    page.evaluate((isVisible) => {
-      Object.defineProperty(document, "visibilityState", {
-        value: isVisible ? "visible" : "hidden",
-        configurable: true,
-      });
-      Object.defineProperty(document, "hidden", { value: !isVisible, configurable: true });
-      document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
-    }, visible);
   /** Sends requests and waits until the log has them. @returns the ids in the log, newest first */
   const chatTimes = async (times: number): Promise<number[]> => {
     const before = (await listed()).length;
@@ -58,8 +48,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     });
 
   test("the table lists what ended, newest first, with its result", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await rows(page).nth(2).waitFor();
     expect(await rows(page).first().locator(".badge").textContent()).toMatch(/^401 /);
     expect(await rows(page).nth(1).locator(".badge").textContent()).toMatch(/^500/);
@@ -68,8 +57,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("what was estimated, or cut and not counted, is told apart from counts", async () => {
-    await using opened = await visit("/login");
-    const { page } = opened;
+    await using page = await visit("/login");
     await page.route(/\/api\/requests\?/, async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { requests: object[] };
@@ -87,8 +75,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("the filters are part of the address, survive a reload and can be cleared", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await page.getByLabel("Result").selectOption("5xx");
     await page.waitForURL("**/requests?result=5xx");
     await rows(page).nth(1).waitFor({ state: "detached" });
@@ -108,13 +95,12 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a link with filters that mean nothing shows all requests", async () => {
-    await using opened = await visit("/requests?key=abc&result=%3Cscript%3E&slower=soon&since=never");
-    await rows(opened.page).nth(2).waitFor();
+    await using page = await visit("/requests?key=abc&result=%3Cscript%3E&slower=soon&since=never");
+    await rows(page).nth(2).waitFor();
   });
 
   test("one request opens with its timeline, tokens and what was changed, by keyboard, and closes to its row", async () => {
-    await using opened = await visit("/requests?result=2xx");
-    const { page } = opened;
+    await using page = await visit("/requests?result=2xx");
     const button = rows(page).last().getByRole("button");
     await button.focus();
     await page.keyboard.press("Enter");
@@ -136,8 +122,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a refused request has one phase, and its error code", async () => {
-    await using opened = await visit("/requests?result=refused");
-    const { page } = opened;
+    await using page = await visit("/requests?result=refused");
     await rows(page).first().click();
     await drawer(page).getByText("invalid_api_key", { exact: true }).waitFor();
     expect(await drawer(page).locator(".timeline li").count()).toBe(1);
@@ -155,8 +140,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await Promise.all([0, 1].map(() => traffic.chat(streamed, "usage=40,7; slow-head=200ms", key)));
     for (const _ of [2, 3]) await traffic.chat({}, "usage=40,7", key);
     await waitForLog(traffic, 4, `&key_id=${id}`);
-    await using opened = await visit(`/requests?key=${id}`);
-    const { page } = opened;
+    await using page = await visit(`/requests?key=${id}`);
     const storyOf = async (row: number): Promise<string> => {
       await rows(page).nth(row).click();
       const story = (await drawer(page).locator(".lead").textContent()) ?? "";
@@ -174,8 +158,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("new requests appear by themselves, and wait while the table is paused", async () => {
-    await using opened = await visit("/requests?result=2xx");
-    const { page } = opened;
+    await using page = await visit("/requests?result=2xx");
     await page.getByText("Live", { exact: true }).waitFor();
     await rows(page).first().waitFor();
     const before = await rows(page).count();
@@ -196,8 +179,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
 
   test("the table pauses while its first rows are above the screen, says so, and goes on at its top", async () => {
     await chatTimes(12);
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await page.setViewportSize({ width: 1280, height: 400 });
     await page.getByText("Live", { exact: true }).waitFor();
     await rows(page).nth(11).waitFor();
@@ -227,8 +209,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("the model field suggests the models of the last days", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await chooseFrom(page, "Add a filter", "Model");
     const field = page.getByLabel("Model", { exact: true });
     const suggested = page.locator("datalist option");
@@ -240,8 +221,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a paused table stays as it is while the page is hidden and shown again", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await page.getByText("Live", { exact: true }).waitFor();
     const [first] = await chatTimes(1);
     await rowOf(page, first).waitFor();
@@ -266,8 +246,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a paused table reads the log again after the pause if more than a page has ended", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await shortenPages(page);
     await page.reload();
     await page.getByText("Live", { exact: true }).waitFor();
@@ -293,8 +272,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a live table keeps the focus on its row", async () => {
-    await using opened = await visit("/requests?result=2xx");
-    const { page } = opened;
+    await using page = await visit("/requests?result=2xx");
     await page.getByText("Live", { exact: true }).waitFor();
     const button = rows(page).first().getByRole("button");
     await button.focus();
@@ -306,8 +284,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("the CSV holds the rows of the table, for Excel too", async () => {
-    await using opened = await visit("/requests?result=5xx");
-    const { page } = opened;
+    await using page = await visit("/requests?result=5xx");
     await rows(page).first().waitFor();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
@@ -327,8 +304,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await waitForLog(traffic, 1, "&request_id=a-repeated-id");
     await traffic.chat({}, "tokens=5", traffic.key.key, headers);
     await waitForLog(traffic, 2, "&request_id=a-repeated-id");
-    await using opened = await visit("/requests?id=a-repeated-id");
-    const { page } = opened;
+    await using page = await visit("/requests?id=a-repeated-id");
     await rows(page).nth(1).click();
     const badge = drawer(page).locator(".badge");
     expect(await badge.textContent()).toMatch(/^500/);
@@ -345,20 +321,8 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(await badge.textContent()).toBe("200");
   });
 
-  test("older requests load on request", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
-    await shortenPages(page);
-    await page.reload();
-    await rows(page).first().waitFor();
-    await page.getByRole("button", { name: "Load older requests" }).click();
-    await rows(page).nth(2).waitFor();
-    await page.unrouteAll({ behavior: "ignoreErrors" });
-  });
-
   test("the end of the log is named once it is reached, not while it loads", async () => {
-    await using opened = await visit("/requests/running");
-    const { page } = opened;
+    await using page = await visit("/requests/running");
     const held = Promise.withResolvers<void>();
     await page.route(/\/api\/requests\?/, async (route) => {
       await held.promise;
@@ -373,8 +337,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("no request is missing between others after more than a page ended while the page was hidden", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await shortenPages(page);
     await page.reload();
     await page.getByText("Live", { exact: true }).waitFor();
@@ -397,8 +360,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("what ended while the page was hidden is listed although the first attempt to read it fails", async () => {
-    await using opened = await visit("/requests", { expectedErrors: /ERR_FAILED/ });
-    const { page } = opened;
+    await using page = await visit("/requests", { expectedErrors: /ERR_FAILED/ });
     await page.getByText("Live", { exact: true }).waitFor();
     await setVisible(page, false);
     const [missed] = await chatTimes(1);
@@ -408,8 +370,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("no request is missing although another one ends while the log is read again", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     await page.getByText("Live", { exact: true }).waitFor();
     await rows(page).first().waitFor();
     await setVisible(page, false);
@@ -437,8 +398,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a hidden tab asks for nothing, and shows what it has missed when it is seen again", async () => {
-    await using opened = await visit("/requests", { fakeClock: true });
-    const { page } = opened;
+    await using page = await visit("/requests", { fakeClock: true });
     const polls: string[] = [];
     page.on("request", (request) => void (request.url().includes("after=") && polls.push(request.url())));
     await page.getByText("Live", { exact: true }).waitFor();
@@ -455,8 +415,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a request that becomes visible after others with higher ids is listed, on the first page too", async () => {
-    await using opened = await visit("/requests");
-    const { page } = opened;
+    await using page = await visit("/requests");
     const late = "late-in-the-log";
     let isVisible = false;
     await page.route(/\/api\/requests\?/, async (route) => {
@@ -477,8 +436,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a request that the log corrects changes in the table, and the others keep theirs", async () => {
-    await using opened = await visit("/requests?result=2xx");
-    const { page } = opened;
+    await using page = await visit("/requests?result=2xx");
     await page.getByText("Live", { exact: true }).waitFor();
     const [corrected] = await chatTimes(1);
     await rowOf(page, corrected).waitFor();
@@ -495,8 +453,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
   });
 
   test("a failed load says why and offers to try again", async () => {
-    await using opened = await visit("/nowhere", { expectedErrors: /status of 500|ERR_/ });
-    const { page } = opened;
+    await using page = await visit("/nowhere", { expectedErrors: /status of 500|ERR_/ });
     await page.route(/\/api\/requests/, (route) => route.fulfill({ status: 500, json: { error: "Internal error" } }));
     await page.goto(`${traffic.console.program.adminUrl}/requests`);
     await page.getByText("Could not be loaded", { exact: true }).waitFor();
@@ -514,21 +471,16 @@ describe.skipIf(!hasBrowser)("requests", () => {
     for (let sent = 0; sent < 210; sent += 30) await Promise.all(Array.from({ length: 30 }, () => get()));
     await get({ "x-request-id": "last-exported" });
     await waitForLog(traffic, 1, "&request_id=last-exported");
-    await using opened = await visit("/requests?path=/v1/models/exported");
-    const { page } = opened;
+    await using page = await visit("/requests?path=/v1/models/exported");
     await rows(page).nth(99).waitFor();
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: "CSV" }).click(),
-    ]);
-    const lines = (await Bun.file(await download.path()).text()).trimEnd().split("\r\n");
+    const text = await downloadOf(page, () => page.getByRole("button", { name: "CSV" }).click());
+    const lines = text.trimEnd().split("\r\n");
     expect(lines).toHaveLength(1 + 211);
     expect(new Set(lines).size).toBe(lines.length);
   });
 
   test("a log that is switched off says how to switch it on", async () => {
-    await using opened = await visit("/nowhere");
-    const { page } = opened;
+    await using page = await visit("/nowhere");
     await page.route(/\/api\/requests/, (route) =>
       route.fulfill({
         json: { requests: [], next_cursor: null, scanned_to: null, log: { days: 0, rows: 5_000_000 } },
@@ -544,8 +496,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     [390, "dark"],
     [1280, "light"],
   ] as const)("at %p pixels, %s, nothing is cut or scrolls sideways, and axe finds nothing", async (width, scheme) => {
-    await using opened = await visit("/requests", { scheme, phone: width < 720 });
-    const { page } = opened;
+    await using page = await visit("/requests", { scheme, phone: width < 720 });
     await page.setViewportSize({ width, height: 800 });
     await rows(page).first().waitFor();
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);

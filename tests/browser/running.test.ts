@@ -8,8 +8,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
   const traffic = shared(() => startTrafficConsole());
 
   test("an idle backend leads to the log", async () => {
-    await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /ERR_INCOMPLETE/ });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests/running", { expectedErrors: /ERR_INCOMPLETE/ });
     await page.getByText("The backend is idle").waitFor();
     expect(await violations(page)).toEqual([]);
     await page.getByRole("link", { name: "Open the log" }).click();
@@ -17,8 +16,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
   });
 
   test("a request ends after a question, and its client sees it break", async () => {
-    await using visit = await traffic.console.visit("/requests/running");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests/running");
     const ended = traffic.chat({ stream: true }, "tokens=9; gap=60s@2").then(
       () => "ended",
       () => "broken",
@@ -44,8 +42,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
   });
 
   test("a request that waits shows its place, and one that has ended meanwhile is no error", async () => {
-    await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /status of 404/ });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests/running", { expectedErrors: /status of 404/ });
     await page.route("**/api/in-flight", (route) =>
       route.fulfill({
         json: {
@@ -90,8 +87,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
   });
 
   test("fits the narrowest phone, which shows what a request waits for in full", async () => {
-    await using visit = await traffic.console.visit("/requests/running", { phone: true });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests/running", { phone: true });
     await page.setViewportSize({ width: 320, height: 640 });
     const waiting = traffic.chat({ model: "a-name-that-is-longer-than-a-phone-is-wide" }, "slow-head=60s");
     const row = page.getByRole("row").filter({ hasText: "caller" });

@@ -10,11 +10,10 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
   const refused = /status of 401/;
 
   test("in place goes on with a dialog whose session has ended, and keeps what was entered", async () => {
-    await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1", { expectedErrors: refused });
     const form = page.getByRole("dialog", { name: "New API key" });
     await form.getByLabel("Name").fill("kept");
-    await loseSession(visit);
+    await loseSession(page);
     await page.keyboard.press("Enter");
     const ended = page.getByRole("dialog", { name: "Your session has ended" });
     await ended.getByLabel("Password").fill("wrong");
@@ -31,13 +30,12 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
   });
 
   test("in place keeps what is entered in a form of the page, and a logout does not ask for it", async () => {
-    await using visit = await console.visit("/settings/prices", { expectedErrors: refused });
-    const { page } = visit;
+    await using page = await console.visit("/settings/prices", { expectedErrors: refused });
     await page.getByRole("button", { name: "Add a model price" }).click();
     await page.getByLabel("Currency").fill("EUR");
     await page.getByLabel("Model", { exact: true }).fill("kept-*");
     for (const label of ["Input", "Output"]) await page.getByLabel(label, { exact: true }).fill("1");
-    await loseSession(visit);
+    await loseSession(page);
     await page.getByRole("button", { name: "Save prices" }).click();
     const ended = page.getByRole("dialog", { name: "Your session has ended" });
     await ended.getByLabel("Password").fill(password);
@@ -53,19 +51,17 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
   });
 
   test("can be left for the login page", async () => {
-    await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
-    const { page } = visit;
+    await using page = await console.visit("/keys?new=1", { expectedErrors: refused });
     await page.getByRole("dialog", { name: "New API key" }).getByLabel("Name").fill("left");
-    await loseSession(visit);
+    await loseSession(page);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Leave" }).click();
     await page.waitForURL("**/login?next=*");
   });
 
   test("is on the login page if the session had ended before the console knew whose it was", async () => {
-    await using visit = await console.visit("/keys", { expectedErrors: refused });
-    const { page } = visit;
-    await loseSession(visit);
+    await using page = await console.visit("/keys", { expectedErrors: refused });
+    await loseSession(page);
     await page.goto(`${console.program.adminUrl}/keys?new=1`);
     await page.waitForURL("**/login?next=%2Fkeys*");
     await page.getByLabel("Username").waitFor();

@@ -10,11 +10,16 @@ describe.skipIf(!hasBrowser)("settings", () => {
   const console = shared(() => startConsole(undefined, { METRICS_TOKEN: "a-token-nobody-may-see", LOG_LEVEL: "warn" }));
 
   test("are listed with value and origin, and secrets only as set", async () => {
-    await using visit = await console.visit("/settings");
-    const { page } = visit;
+    await using page = await console.visit("/settings");
     const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
     await row("LOG_LEVEL").getByText("warn", { exact: true }).waitFor();
     await row("LOG_LEVEL").getByText("Environment").waitFor();
+    // At first those that are set; a search looks through all.
+    expect(await row("MAX_BODY_BYTES").count()).toBe(0);
+    await page.getByRole("searchbox").fill("max_body");
+    await row("MAX_BODY_BYTES").waitFor();
+    await page.getByRole("searchbox").fill("");
+    await page.getByRole("radio", { name: "All" }).check();
     await row("MAX_BODY_BYTES").getByText("bytes (64 MiB)").waitFor();
     await row("MAX_BODY_BYTES").getByText("the largest JSON body that is held to be rewritten").waitFor();
     // The handbook tells of each, and the bounds are its title.
@@ -45,11 +50,11 @@ describe.skipIf(!hasBrowser)("settings", () => {
 
   test("what new keys get is said in the dialogs that make them, and may be changed there", async () => {
     const { id } = await console.admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "ml" });
-    await using visit = await console.visit("/settings");
-    const { page } = visit;
+    await using page = await console.visit("/settings");
     const panel = page.getByRole("region", { name: "New keys" });
-    await panel.getByText("New keys have no limits.").waitFor();
-    await panel.getByRole("button", { name: "Edit" }).click();
+    await page.getByText("New keys have no limits.").waitFor();
+    expect(await panel.count()).toBe(0);
+    await page.getByRole("button", { name: "Edit what new keys get" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Tokens per day").fill("1.5M");
     await dialog.getByLabel("Concurrent requests").fill("4");
@@ -99,8 +104,8 @@ describe.skipIf(!hasBrowser)("settings", () => {
     const seen = async (): Promise<string> =>
       (await console.admin.request("GET", "/api/requests?client=codex_exec")).text();
     await pollUntil(async () => (await seen()).includes("codex_exec"));
-    await using visit = await console.visit("/settings");
-    await visit.page.getByText("Set PROXY_SSE_KEEPALIVE=15.").waitFor();
+    await using page = await console.visit("/settings");
+    await page.getByText("Set PROXY_SSE_KEEPALIVE=15.").waitFor();
   });
 
   test("a name of a vendor's model that a client asked for is told while no alias is set", async () => {
@@ -110,21 +115,20 @@ describe.skipIf(!hasBrowser)("settings", () => {
     const asked = async (): Promise<string> =>
       (await console.admin.request("GET", "/api/latency?bucket_minutes=60&by=model")).text();
     await pollUntil(async () => (await asked()).includes("claude-haiku"));
-    await using visit = await console.visit("/settings");
-    await visit.page.getByRole("note").getByText("asked for claude-haiku").waitFor();
+    await using page = await console.visit("/settings");
+    await page.getByRole("note").getByText("asked for claude-haiku").waitFor();
   });
 
   test("a password from the environment is changed there", async () => {
-    await using visit = await console.visit("/settings/account");
-    await visit.page.getByText("The password is set by ADMIN_PASSWORD").waitFor();
-    expect(await visit.page.getByRole("button", { name: "Change password" }).count()).toBe(0);
+    await using page = await console.visit("/settings/account");
+    await page.getByText("The password is set by ADMIN_PASSWORD").waitFor();
+    expect(await page.getByRole("button", { name: "Change password" }).count()).toBe(0);
   });
 
   test("other sessions can be ended, one or all, and the own one stays", async () => {
     const second = await logIn(console.program.adminUrl, "admin", password);
     const third = await logIn(console.program.adminUrl, "admin", password);
-    await using visit = await console.visit("/settings/account");
-    const { page } = visit;
+    await using page = await console.visit("/settings/account");
     const end = page.getByRole("button", { name: /^End the session of/ });
     await end.nth(1).waitFor();
     expect(await page.getByText("This session").count()).toBe(1);
@@ -146,8 +150,7 @@ describe.skipIf(!hasBrowser)("the own password", () => {
   const console = shared(() => startConsole());
 
   test("changes with the current one, and only if the new one was typed twice", async () => {
-    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 403/ });
-    const { page } = visit;
+    await using page = await console.visit("/nowhere", { expectedErrors: /status of 403/ });
     // The program under test has ADMIN_PASSWORD; the form is that of one without.
     await page.route("**/api/settings", async (route) => {
       const response = await route.fetch();

@@ -38,13 +38,12 @@ describe.skipIf(!hasBrowser)("sign-in at a provider", () => {
     await using one = await start();
     one.provider.person = { sub: "kim", claims: { name: "Kim", groups: ["readers"] } };
     const options = { anonymous: true, fresh: true, alsoAsks: one.provider.issuer, expectedErrors: /status of 401/ };
-    await using visit = await one.console.visit("/keys?q=a", options);
-    const { page } = visit;
+    await using page = await one.console.visit("/keys?q=a", options);
     await page.getByRole("link", { name: "Sign in with Example ID" }).click();
     await page.waitForURL("**/keys?q=a");
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
     await page.getByRole("button", { name: "Menu of Kim" }).waitFor();
-    const session = (await visit.context.cookies()).find(({ name }) => name === "session");
+    const session = (await page.context().cookies()).find(({ name }) => name === "session");
     expect(session).toMatchObject({ httpOnly: true, secure: true, sameSite: "Lax", path: "/" });
     expect(Math.round(((session?.expires ?? 0) - Date.now() / 1000) / 3600)).toBe(12);
     await page.reload();
@@ -59,8 +58,7 @@ describe.skipIf(!hasBrowser)("sign-in at a provider", () => {
     await using one = await start();
     one.provider.person = { sub: "robin", claims: { name: "Robin", groups: ["staff"] } };
     const options = { anonymous: true, fresh: true, alsoAsks: one.provider.issuer };
-    await using visit = await one.console.visit("/login", options);
-    const { page } = visit;
+    await using page = await one.console.visit("/login", options);
     await page.getByRole("link", { name: "Sign in with Example ID" }).click();
     await page.getByRole("alert").getByText("none of your groups may use this console").waitFor();
     await page.getByLabel("Username").fill("admin");
@@ -73,8 +71,7 @@ describe.skipIf(!hasBrowser)("sign-in at a provider", () => {
 
   test("with OIDC_ONLY folds the form for the password, and never takes it away", async () => {
     await using one = await start({ OIDC_ONLY: "on" });
-    await using visit = await one.console.visit("/login", { anonymous: true });
-    const { page } = visit;
+    await using page = await one.console.visit("/login", { anonymous: true });
     await page.getByRole("link", { name: "Sign in with Example ID" }).waitFor();
     expect(await page.getByLabel("Username").isVisible()).toBe(false);
     await page.getByText("Log in with the password").click();
@@ -86,8 +83,7 @@ describe.skipIf(!hasBrowser)("sign-in at a provider", () => {
 
   test("has its addresses in Settings, to be copied", async () => {
     await using one = await start();
-    await using visit = await one.console.visit("/settings");
-    const { page } = visit;
+    await using page = await one.console.visit("/settings");
     await page.getByRole("button", { name: "Copy the redirect URI" }).click();
     await page.getByText("Copied").waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(

@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { CDPSession, Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mainThreadDuring } from "./support/page-cost.ts";
+import { shared } from "../support/shared.ts";
+import type { Page } from "playwright-core";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 
@@ -10,9 +12,8 @@ const budgetMs = 300;
 const keyCount = 50;
 
 describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole((dataDir) =>
+  const console = shared(() =>
+    startConsole((dataDir) =>
       seed(dataDir, async (store) => {
         const ids = await seedKeys(
           store,
@@ -26,28 +27,20 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
           await store.usage.add([...hours, ...days].map((minute) => usage(id, minute, [id, id * 900, id * 300])));
         }
       }),
-    );
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
-
-  /** CPU time of the page's main thread, milliseconds. Unlike elapsed time, it does not depend on the machine's load. */
-  async function mainThreadMs(session: CDPSession): Promise<number> {
-    const { metrics } = await session.send("Performance.getMetrics");
-    return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1000;
-  }
+    ),
+  );
 
   async function measure(page: Page, act: () => Promise<unknown>): Promise<number> {
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
-    const before = await mainThreadMs(session);
-    await act();
-    await waitUntilDrawn(page);
-    return (await mainThreadMs(session)) - before;
+    return mainThreadDuring(session, async () => {
+      await act();
+      await waitUntilDrawn(page);
+    });
   }
 
   test("a chart of 30 days renders within its budget", async () => {
-    await using visit = await console.visit("/usage", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { fresh: true });
     await page.locator("path.fill").first().waitFor({ state: "attached" });
     const ms = await measure(page, async () => {
       await page.getByRole("radio", { name: "30 d" }).first().check();
@@ -58,8 +51,7 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
   });
 
   test("a table of 365 days renders within its budget", async () => {
-    await using visit = await console.visit("/usage?range=30d&by=day", { fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=30d&by=day", { fresh: true });
     const table = page.getByRole("region", { name: "Usage and cost" });
     await table.getByText("30 rows").waitFor();
     const ms = await measure(page, async () => {

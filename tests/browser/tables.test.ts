@@ -31,8 +31,7 @@ describe.skipIf(!hasBrowser)("tables of a house with teams and users", () => {
     "%s shows its first and last columns and its actions in any window",
     async (path) => {
       const running = traffic.chat({ stream: true, user: "kim@example.com" }, "tokens=9; gap=60s@2");
-      await using visit = await traffic.console.visit(path);
-      const { page } = visit;
+      await using page = await traffic.console.visit(path);
       await page.locator("tbody tr").first().waitFor();
       for (const width of [768, 820, 1024, 1180, 1279, 1280, 1440, 1600]) {
         await page.setViewportSize({ width, height: 900 });
@@ -57,8 +56,7 @@ describe.skipIf(!hasBrowser)("tables of a house with teams and users", () => {
   );
 
   test("a request takes at most 72 pixels of a phone", async () => {
-    await using visit = await traffic.console.visit("/requests", { phone: true });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests", { phone: true });
     const row = page.locator("tbody tr[data-row]").first();
     await row.waitFor();
     expect(await row.evaluate((one) => one.getBoundingClientRect().height)).toBeLessThanOrEqual(72);

@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { shared } from "../support/shared.ts";
-import { hasBrowser } from "./support/console-under-test.ts";
+import { countPresses, hasBrowser } from "./support/console-under-test.ts";
 import { showSeveralBackends } from "./support/several-backends.ts";
 import { startTrafficConsole, waitForLog } from "./support/traffic-console.ts";
 
@@ -13,22 +12,9 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
     await waitForLog(traffic, 1);
   });
 
-  const begin = async (page: Page): Promise<() => Promise<number>> => {
-    await page.getByRole("heading", { level: 1 }).waitFor();
-    await page.evaluate(() => {
-      Reflect.set(globalThis, "clicks", 0);
-      const count = ({ isTrusted, detail }: MouseEvent): void => {
-        if (isTrusted && detail > 0) Reflect.set(globalThis, "clicks", Number(Reflect.get(globalThis, "clicks")) + 1);
-      };
-      addEventListener("click", count, true);
-    });
-    return () => page.evaluate(() => Number(Reflect.get(globalThis, "clicks")));
-  };
-
   test("five hand a key to a colleague", async () => {
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/");
+    const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "API keys" }).click();
     await page.getByRole("button", { name: "New key" }).click();
     await page.keyboard.type("colleague");
@@ -40,9 +26,8 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
   });
 
   test("two tell why a request was slow or failed", async () => {
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/");
+    const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "Requests" }).click();
     await page.getByRole("row").filter({ hasText: "500" }).first().click();
     await page.getByRole("dialog").getByText("with 500").waitFor();
@@ -50,15 +35,14 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
   });
 
   test("three tell why a cache was not used", async () => {
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/");
     await page.route(/\/api\/requests\?/, async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { requests: object[] };
       for (const request of body.requests) Object.assign(request, { cache_loss: "tools_changed" });
       await route.fulfill({ response, json: body });
     });
-    const clicks = await begin(page);
+    const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "Requests" }).click();
     await page.locator("tr[data-row]").first().click();
     await page.getByRole("dialog").getByText("because its tools are not those of the turn before").waitFor();
@@ -66,12 +50,11 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
   });
 
   test("three take a backend out for maintenance", async () => {
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/");
     await showSeveralBackends(page);
     await page.route("**/api/backends/*", (route) => route.fulfill({ json: { ok: true } }));
     await page.reload();
-    const clicks = await begin(page);
+    const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "Backends" }).click();
     await page.getByRole("button", { name: "Take out gpu-a" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Take out" }).click();
@@ -81,9 +64,8 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
 
   test("three end a secret that leaked", async () => {
     const { key } = await traffic.console.admin.createKey("leaked one");
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/");
+    const clicks = await countPresses(page);
     await page.getByRole("button", { name: "Find" }).click();
     await page.keyboard.type(key.slice(-4));
     await page.getByRole("link", { name: "leaked one" }).waitFor();
@@ -96,20 +78,18 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
   });
 
   test("two show how Codex is set up", async () => {
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/");
+    const clicks = await countPresses(page);
     await page.getByRole("navigation").getByRole("link", { name: "Help" }).click();
-    await page.getByText("Codex", { exact: true }).click();
+    await page.getByRole("radio", { name: "Codex", exact: true }).check();
     await page.getByText("~/.codex/config.toml").waitFor();
     expect(await clicks()).toBeLessThanOrEqual(2);
   });
 
   test("three end a request that runs away", async () => {
     const running = traffic.chat({ stream: true }, "tokens=9; gap=60s@2").catch(() => {});
-    await using visit = await traffic.console.visit("/", { expectedErrors: /ERR_INCOMPLETE/ });
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/", { expectedErrors: /ERR_INCOMPLETE/ });
+    const clicks = await countPresses(page);
     await page.getByRole("link", { name: /tokens\/s/ }).click();
     await page.getByRole("button", { name: "End the request of caller" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "End request" }).click();
@@ -119,9 +99,8 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
   });
 
   test("one shows a holder the own key", async () => {
-    await using visit = await traffic.console.visit("/me", { anonymous: true });
-    const { page } = visit;
-    const clicks = await begin(page);
+    await using page = await traffic.console.visit("/me", { anonymous: true });
+    const clicks = await countPresses(page);
     await page.getByLabel("API key", { exact: true }).focus();
     await page.keyboard.type(traffic.key.key);
     await page.getByRole("button", { name: "Show" }).click();

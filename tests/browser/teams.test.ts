@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { pollUntil } from "../support/poll-until.ts";
 import { shared } from "../support/shared.ts";
 import { chooseFrom } from "./support/menus.ts";
-import { violations } from "./support/axe.ts";
+import { violationsInBothSchemes } from "./support/axe.ts";
 import { msPerMinute } from "../../src/time/seoul.ts";
-import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { countPresses, downloadOf, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 import { csvOf, sumOfColumn } from "./support/usage-console.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
@@ -19,25 +18,13 @@ interface Team {
 }
 type KeyRow = { id: number; name: string; team_id: number | null; is_active: boolean };
 
-/** Both themes. */
-async function violationsOf(page: Page): Promise<string[]> {
-  await waitUntilLoaded(page);
-  const found: string[] = [];
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    found.push(...(await violations(page)));
-  }
-  return found;
-}
-
 describe.skipIf(!hasBrowser)("without teams", () => {
   const traffic = shared(() => startTrafficConsole());
 
   test("no page, and no dialog that is not unfolded, tells of any", async () => {
     await traffic.chat();
     await waitForLog(traffic, 1);
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/");
     for (const path of ["/", "/keys", "/keys/1", "/usage", "/requests", "/requests/running"]) {
       await page.goto(traffic.console.program.adminUrl + path);
       await page.getByRole("heading", { level: 1 }).waitFor();
@@ -64,8 +51,7 @@ describe.skipIf(!hasBrowser)("without teams", () => {
   test("the first one is made in the select of a key's dialog, and holds once the key is saved", async () => {
     const { admin } = traffic.console;
     const { id } = await admin.createKey("joins", { tokens_per_week: 5000 });
-    await using visit = await traffic.console.visit(`/keys/${id}`, { expectedErrors: /409/ });
-    const { page } = visit;
+    await using page = await traffic.console.visit(`/keys/${id}`, { expectedErrors: /409/ });
     await page.getByRole("button", { name: "Edit limits" }).click();
     const dialog = page.getByRole("dialog", { name: "Limits and details of “joins”" });
     // What is set is not folded away.
@@ -81,7 +67,7 @@ describe.skipIf(!hasBrowser)("without teams", () => {
     await select.selectOption("New team…");
     await teamDialog.getByLabel("Name").fill("ml");
     await teamDialog.getByLabel("Tokens per day").fill("20k");
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.keyboard.press("Enter");
     await teamDialog.waitFor({ state: "detached" });
     expect(await select.evaluate((one: HTMLSelectElement) => one.selectedOptions[0]?.textContent)).toBe("ml");
@@ -111,20 +97,19 @@ describe.skipIf(!hasBrowser)("teams", () => {
     const used = async (): Promise<number | null | undefined> =>
       (await traffic.console.admin.expectOk<Team>("GET", `/api/teams/${team.id}`)).used["tokens_per_day"];
     await pollUntil(async () => (await used()) === 12);
-    await using visit = await traffic.console.visit("/keys");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/keys");
     await page.getByRole("link", { name: "Teams" }).click();
     const row = page.getByRole("row").filter({ hasText: "busy team" });
     await row.getByText("At its limit").waitFor();
     await row.getByText("Tokens per day").waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await row.getByRole("link").click();
     await page.getByText("12 of 10", { exact: true }).waitFor();
     await page.getByText("0 of 4", { exact: true }).waitFor();
     await page.getByRole("row").filter({ hasText: "member" }).first().waitFor();
     await page.getByRole("row").filter({ hasText: "traffic-model" }).waitFor();
     await page.getByRole("group", { name: "Tokens by day" }).locator("path.fill").first().waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
 
     await page.getByRole("button", { name: "Edit the team" }).click();
     const dialog = page.getByRole("dialog");
@@ -155,16 +140,15 @@ describe.skipIf(!hasBrowser)("teams", () => {
     const kept = traffic.chat({ stream: true }, "slow-head=60s", other?.key).catch(() => {});
     await waitForRunning(traffic, other?.id ?? 0);
     await waitForRunning(traffic, flooder?.id ?? 0);
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/");
     await page.getByRole("link", { name: /tokens\/s|places/ }).click();
     await page.getByRole("radio", { name: "By key" }).check();
     const row = page.getByRole("row").filter({ hasText: "flooder" });
     await row.getByText("3", { exact: true }).waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Cancel");
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Switch off and end" }).click();
     await page.getByText("1 key is off, and what ran was ended").waitFor();
     await Promise.all(streams);
@@ -189,8 +173,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await traffic.chat({}, "usage=5,7", key);
     await traffic.chat();
     await waitForLog(traffic, 1, `&team_id=${teamId}`);
-    await using visit = await traffic.console.visit("/requests");
-    const { page } = visit;
+    await using page = await traffic.console.visit("/requests");
     await page.getByRole("columnheader", { name: "Team" }).waitFor();
     await chooseFrom(page, "Add a filter", "Team");
     await page.getByRole("combobox", { name: "Team" }).selectOption("logged");
@@ -237,8 +220,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     for (const name of ["before", "after"]) await own.admin.expectOk("POST", "/api/teams", { name });
     const month = new Date(minuteOf(1) * msPerMinute).toISOString().slice(0, 7);
     const last = new Date(Date.UTC(kst.getUTCFullYear(), kst.getUTCMonth(), 0)).toISOString().slice(0, 10);
-    await using visit = await own.visit("/usage?range=last-month&by=team");
-    const { page } = visit;
+    await using page = await own.visit("/usage?range=last-month&by=team");
     const panel = page.getByRole("region", { name: "Usage and cost" });
     expect(keys.map(({ name }) => name)).toEqual(["moved", "stays"]);
     for (const [id, name, tokens] of [
@@ -265,19 +247,18 @@ describe.skipIf(!hasBrowser)("teams", () => {
     const { id: teamId } = await createTeam({ name: "used up", requests_per_minute: 1 });
     const { key } = await traffic.console.admin.createKey("once", { team_id: teamId });
     await traffic.chat({}, "usage=5,7", key);
-    await using visit = await traffic.console.visit("/");
-    const near = visit.page.getByRole("region", { name: "Near a limit" });
+    await using page = await traffic.console.visit("/");
+    const near = page.getByRole("region", { name: "Near a limit" });
     await near.getByText("100% of requests per minute").waitFor();
     await near.getByRole("link", { name: "Team used up" }).click();
-    await visit.page.getByRole("heading", { name: "used up", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "used up", level: 1 }).waitFor();
   });
 
   test("are told at /me to the holder of a key, with the limits that hold for all", async () => {
     const { id: teamId } = await createTeam({ name: "of mine", tokens_per_month: 1000, note: "confidential" });
     const { key } = await traffic.console.admin.createKey("holder", { team_id: teamId });
     await traffic.chat({}, "usage=5,7", key);
-    await using visit = await traffic.console.visit("/me", { anonymous: true });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/me", { anonymous: true });
     await page.getByLabel("API key", { exact: true }).fill(key);
     await page.keyboard.press("Enter");
     await page.getByText("This key has no limits.").waitFor();
@@ -285,7 +266,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await panel.getByText("of mine", { exact: true }).waitFor();
     await panel.getByText("12 of 1,000").waitFor();
     expect(await page.content()).not.toContain("confidential");
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
   });
 });
 
@@ -304,8 +285,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
   test("come from Open WebUI once it has the two lines of the key's dialog, which waits for the first", async () => {
     const { admin } = traffic.console;
     const { id, key } = await admin.createKey("Open WebUI");
-    await using visit = await traffic.console.visit(`/keys/${id}`);
-    const { page } = visit;
+    await using page = await traffic.console.visit(`/keys/${id}`);
     await page.getByRole("heading", { name: "Open WebUI", level: 1 }).waitFor();
     expect(await page.getByRole("heading", { name: "Users" }).count()).toBe(0);
     await page.getByRole("button", { name: "Edit limits" }).click();
@@ -317,7 +297,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const secret = ((await line.textContent()) ?? "").split("=")[1] ?? "";
     expect(secret).toHaveLength(48);
     await dialog.getByText("ENABLE_FORWARD_USER_INFO_HEADERS=true").waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("Waiting for the first request").waitFor();
     // The secret is not shown again.
@@ -325,7 +305,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await line.waitFor();
     await traffic.chat({}, "usage=5,7", key, identity(secret, "u-1", "Kim"));
     await dialog.getByText(/Last seen: Kim/).waitFor();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Done" }).click();
     const row = page.getByRole("region", { name: "Users" }).getByRole("row").filter({ hasText: "Kim" });
     await row.waitFor();
@@ -346,7 +326,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const teamId = teams[0]?.id ?? 0;
     expect(users).toMatchObject([{ name: "Kim", tokens_per_day: 1_000_000, team_id: teamId }]);
     await waitForLog(traffic, 1);
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.goto(`${traffic.console.program.adminUrl}/keys/teams/${teamId}`);
     await page.getByRole("region", { name: "Users" }).getByRole("link", { name: "Kim" }).click();
     await page.getByRole("row").filter({ hasText: "Kim" }).getByText("200").waitFor();
@@ -367,8 +347,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const users = async (): Promise<UserRow[]> =>
       (await admin.expectOk<{ users: UserRow[] }>("GET", `/api/users?key=${id}`)).users;
     await pollUntil(async () => (await users()).length === 1);
-    await using visit = await traffic.console.visit(`/keys/${id}`);
-    const { page } = visit;
+    await using page = await traffic.console.visit(`/keys/${id}`);
     const dialog = page.getByRole("dialog");
     const panel = page.getByRole("region", { name: "Users", exact: true });
     await panel.getByRole("button", { name: "Import" }).click();
@@ -379,7 +358,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await dialog.getByText("Those that the key has already will be changed: “u-1”.").waitFor();
     await dialog.getByText("These columns are not read: “phone”.").waitFor();
     await dialog.getByLabel("Create the teams that are not there").check();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Save 3 users" }).click();
     await dialog.getByText("3 of 3 users saved.").waitFor();
     await dialog.getByRole("button", { name: "Done" }).click();
@@ -393,10 +372,9 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
       u3,
     ]);
     await panel.getByRole("row").filter({ hasText: "Lee" }).waitFor();
-    const download = page.waitForEvent("download");
-    await panel.getByRole("button", { name: "CSV" }).click();
-    const csv = await Bun.file(await (await download).path()).text();
-    expect(csv).toContain("\r\nu-1,Kim,art,");
+    expect(await downloadOf(page, () => panel.getByRole("button", { name: "CSV" }).click())).toContain(
+      "\r\nu-1,Kim,art,",
+    );
 
     await page.getByRole("checkbox", { name: "Select Lee" }).check();
     await page.getByRole("checkbox", { name: "Select u-3" }).check();
@@ -404,7 +382,7 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await bar.getByText("2 users selected").waitFor();
     expect(await bar.getByRole("button", { name: "Paths" }).count()).toBe(0);
     await bar.getByRole("button", { name: "Switch off" }).click();
-    expect(await violationsOf(page)).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Switch off" }).click();
     await page.getByText("2 users were switched off").waitFor();
     expect((await users()).map((user) => user.is_active)).toEqual([true, false, false]);
@@ -440,19 +418,15 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     const running = async (): Promise<unknown[]> =>
       (await admin.expectOk<{ requests: unknown[] }>("GET", "/api/in-flight")).requests;
     await pollUntil(async () => (await running()).length === 3);
-    await using visit = await traffic.console.visit("/");
-    const { page } = visit;
-    await page.evaluate(() => {
-      Object.assign(globalThis, { presses: 0 });
-      addEventListener("pointerdown", () => Reflect.set(globalThis, "presses", Reflect.get(globalThis, "presses") + 1));
-    });
+    await using page = await traffic.console.visit("/");
+    const presses = await countPresses(page);
     await page.getByRole("link", { name: /tokens\/s|places/ }).click();
     await page.getByRole("radio", { name: "By user" }).check();
     await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
     await page.getByText("Switched off, the user gets no more").waitFor();
     await page.getByRole("button", { name: "Switch off and end" }).click();
     await page.getByText("1 user is off, and what ran was ended").waitFor();
-    expect(await page.evaluate((): unknown => Reflect.get(globalThis, "presses"))).toBe(4);
+    expect(await presses()).toBe(4);
     await Promise.all(floods);
     expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
     expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);

@@ -5,11 +5,10 @@ import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console
 import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("time zones", () => {
-  const console = shared(async () => (await startUsageConsole()).console);
+  const console = shared(startUsageConsole);
 
   test("ranges, tooltips and today name Seoul's zone, whatever the browser's", async () => {
-    await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
     await waitForBars(page);
     const hint = page.getByRole("region", { name: "Output tokens" }).locator(".hint");
     expect(await hint.textContent()).toMatch(/\d\d:\d\d KST · /);
@@ -19,8 +18,7 @@ describe.skipIf(!hasBrowser)("time zones", () => {
   });
 
   test("the times of requests, and the fields for them, name their zone", async () => {
-    await using visit = await console.visit("/requests", { expectedErrors: /ERR_INCOMPLETE/ });
-    const { page } = visit;
+    await using page = await console.visit("/requests", { expectedErrors: /ERR_INCOMPLETE/ });
     await page.route(/\/api\/requests\?/, async (route) => {
       const response = await route.fetch();
       const request = { id: 1, request_id: "a", ended_at: "2026-01-01T00:00:00.000+09:00", outcome: "completed" };
@@ -38,8 +36,8 @@ describe.skipIf(!hasBrowser)("time zones", () => {
   });
 
   test("the chosen zone applies everywhere, outlives a reload, and follows in other tabs", async () => {
-    await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
-    const { page, context } = visit;
+    await using page = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
+    const context = page.context();
     await waitForBars(page);
     const hint = page.getByRole("region", { name: "Output tokens" }).locator(".hint");
     const zone = page.getByLabel("Time zone");

@@ -5,7 +5,7 @@ import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console
 import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
-  const console = shared(async () => (await startUsageConsole()).console);
+  const console = shared(startUsageConsole);
 
   /** A position in the window, in tenths of the chart's plot. */
   async function pointIn(page: Page, tenths: number): Promise<{ x: number; y: number }> {
@@ -33,8 +33,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   }
 
   test("a tap shows the tooltip until the next tap, which moves it", async () => {
-    await using visit = await console.visit("/usage?range=6h", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=6h", { phone: true });
     await waitForBars(page);
     const tooltip = chartOf(page).locator(".tooltip");
     await tap(page, 5);
@@ -51,8 +50,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   });
 
   test("a sideways drag moves the span by its length, and not the page", async () => {
-    await using visit = await console.visit("/usage?range=6h", { phone: true, fresh: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=6h", { phone: true, fresh: true });
     await waitForBars(page);
     await swipe(page, 2, 7);
     await page.waitForURL(/from=.*&to=/);
@@ -65,8 +63,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   });
 
   test("buttons zoom in and out", async () => {
-    await using visit = await console.visit("/usage?range=6h", { phone: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=6h", { phone: true });
     await waitForBars(page);
     expect(await chartOf(page).getByRole("button", { name: "Zoom out" }).isDisabled()).toBe(true);
     await tap(page, 5);
@@ -89,15 +86,15 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   });
 
   test("a mouse needs no buttons for it", async () => {
-    await using visit = await console.visit("/usage?range=6h");
-    await waitForBars(visit.page);
-    expect(await chartOf(visit.page).getByRole("button", { name: "Zoom in" }).isVisible()).toBe(false);
+    await using page = await console.visit("/usage?range=6h");
+    await waitForBars(page);
+    expect(await chartOf(page).getByRole("button", { name: "Zoom in" }).isVisible()).toBe(false);
   });
 
   test("the time axis has a label every six hours of a day", async () => {
-    await using visit = await console.visit("/usage", { phone: true });
-    await waitForBars(visit.page);
-    const labels = await chartOf(visit.page).locator(".x-tick").allTextContents();
+    await using page = await console.visit("/usage", { phone: true });
+    await waitForBars(page);
+    const labels = await chartOf(page).locator(".x-tick").allTextContents();
     expect(labels.length).toBeWithin(4, 6);
     // Each midnight shows its date: one, or two in the first minutes of a day, when the range begins with the one before.
     const hours = labels.map((label) => (/^\d+ \w{3}$/.test(label) ? 0 : Number(/^(\d\d):00$/.exec(label)?.[1])));

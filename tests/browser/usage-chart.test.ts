@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 
 describe.skipIf(!hasBrowser)("usage chart", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(startUsageConsole);
 
   /** Drags over a part of the chart, given in tenths of its plot. */
   async function drag(page: Page, from: number, to: number): Promise<void> {
@@ -23,8 +20,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
   }
 
   test("dragging zooms and loads finer buckets; Reset and Back leave the zoom", async () => {
-    await using visit = await console.visit("/usage?range=7d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=7d");
     await waitForBars(page);
     const finer = page.waitForRequest(/usage\/chart\?.*bucket_minutes=(1|2|3|5)(&|$)/);
     await drag(page, 9.4, 9.95);
@@ -39,8 +35,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
   });
 
   test("the keyboard moves along the chart, selects, zooms and resets", async () => {
-    await using visit = await console.visit("/usage?range=6h");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=6h");
     await waitForBars(page);
     await chartOf(page).focus();
     await page.keyboard.press("End");
@@ -55,10 +50,12 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await page.waitForURL((url) => !url.searchParams.has("from"));
   });
 
-  test("the tooltip lists the top eight keys, the sum of the rest, and the total", async () => {
-    await using visit = await console.visit("/usage?range=6h");
-    const { page } = visit;
+  test("the tooltip lists the top eight keys, the sum of the rest, which is one grey bar, and the total", async () => {
+    await using page = await console.visit("/usage?range=6h");
     await waitForBars(page);
+    expect(await chartOf(page).locator("path.fill").count()).toBe(9);
+    expect(await chartOf(page).locator("path.fill.series-0").count()).toBe(1);
+    expect(await chartOf(page).locator(".tooltip").isVisible()).toBe(false);
     const box = await chartOf(page).boundingBox();
     if (box === null) throw new Error("The chart is not visible");
     await page.mouse.move(box.x + 52 + (box.width - 60) * 0.5, box.y + 120);
@@ -72,27 +69,12 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     expect(values.slice(0, 9).reduce((total, value) => total + value, 0)).toBe(values[9] ?? Number.NaN);
   });
 
-  test("keys after the eighth are drawn as one grey Other", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
-    await waitForBars(page);
-    expect(await chartOf(page).locator("path.fill").count()).toBe(9);
-    expect(await chartOf(page).locator("path.fill.series-0").count()).toBe(1);
-  });
-
   test("buckets without usage leave a gap", async () => {
-    await using visit = await console.visit("/usage?range=1h");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=1h");
     await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "24 h" }).first().check();
     await waitForBars(page);
     const path = (await chartOf(page).locator("path.fill").first().getAttribute("d")) ?? "";
     expect(path.match(/M/g)?.length).toBeLessThan(150);
-  });
-
-  test("without a pointer over it, the chart shows no tooltip", async () => {
-    await using visit = await console.visit("/usage");
-    await waitForBars(visit.page);
-    expect(await chartOf(visit.page).locator(".tooltip").isVisible()).toBe(false);
   });
 });

@@ -35,15 +35,14 @@ describe.skipIf(!hasBrowser)("usage whose minute counts are no longer kept", () 
 
   const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
   const visitWide = async (path: string, options = {}) => {
-    const visit = await console.visit("/help", options);
-    await visit.page.setViewportSize(wide);
-    await visit.page.goto(new URL(path, visit.page.url()).href);
-    return visit;
+    const page = await console.visit("/help", options);
+    await page.setViewportSize(wide);
+    await page.goto(new URL(path, page.url()).href);
+    return page;
   };
 
   test("is a chart of hours, with the same sum in its figures, its bars and its CSV", async () => {
-    await using visit = await visitWide("/help");
-    const { page } = visit;
+    await using page = await visitWide("/help");
     const [response] = await Promise.all([
       page.waitForResponse(/usage\/chart\?.*bucket_minutes=(10|15|20|30)(&|$)/),
       page.goto(new URL("/usage?range=7d", page.url()).href),
@@ -66,15 +65,14 @@ describe.skipIf(!hasBrowser)("usage whose minute counts are no longer kept", () 
   });
 
   test("has its energy in the same hours", async () => {
-    await using visit = await visitWide("/gpus?range=7d");
-    await visit.page.getByText(/only in 1-hour buckets/).waitFor();
-    const figure = visit.page.locator("dl.figures > div", { hasText: "Wh per 1,000 output tokens" }).locator("dd");
+    await using page = await visitWide("/gpus?range=7d");
+    await page.getByText(/only in 1-hour buckets/).waitFor();
+    const figure = page.locator("dl.figures > div", { hasText: "Wh per 1,000 output tokens" }).locator("dd");
     await figure.getByText(/^\d/).waitFor();
   });
 
   test("is loaded anew once the server has wider buckets than before", async () => {
-    await using visit = await console.visit("/help", { fakeClock: true });
-    const { page } = visit;
+    await using page = await console.visit("/help", { fakeClock: true });
     const requested: URL[] = [];
     await page.route("**/api/usage/chart?*", (route, request) => {
       const url = new URL(request.url());

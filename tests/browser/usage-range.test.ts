@@ -11,7 +11,7 @@ const dayMs = 86_400_000;
 const dayAgo = (days: number): string => new Date(Date.now() + 9 * 3_600_000 - days * dayMs).toISOString().slice(0, 10);
 
 describe.skipIf(!hasBrowser)("the range of usage", () => {
-  const console = shared(async () => (await startUsageConsole()).console);
+  const console = shared(startUsageConsole);
 
   const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
   const openDialog = (page: Page): Promise<void> => page.locator("[aria-haspopup=dialog]").click();
@@ -20,8 +20,7 @@ describe.skipIf(!hasBrowser)("the range of usage", () => {
     ["Yesterday", "yesterday"],
     ["90 d", "90d"],
   ])("%s is part of the URL and survives a reload", async (label, range) => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
+    await using page = await console.visit("/usage");
     await waitForBars(page);
     await openDialog(page);
     await page.getByRole("dialog").getByText("Days in Seoul time").waitFor();
@@ -38,8 +37,7 @@ describe.skipIf(!hasBrowser)("the range of usage", () => {
   });
 
   test("any days of the last year can be chosen with the keyboard", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
+    await using page = await console.visit("/usage");
     await waitForBars(page);
     await page.locator("[aria-haspopup=dialog]").focus();
     await page.keyboard.press("Enter");
@@ -68,18 +66,16 @@ describe.skipIf(!hasBrowser)("the range of usage", () => {
   });
 
   test("a day is Seoul's in any time zone", async () => {
-    await using visit = await console.visit(`/usage?from=${dayAgo(9)}T00:00&to=${dayAgo(8)}T00:00`, {
+    await using page = await console.visit(`/usage?from=${dayAgo(9)}T00:00&to=${dayAgo(8)}T00:00`, {
       timeZone: "America/Los_Angeles",
     });
-    const { page } = visit;
     await openAccountMenu(page);
     await page.getByLabel("Time zone").selectOption("local");
     await page.getByRole("button", { name: dayAgo(9), exact: true }).waitFor();
   });
 
   test.each([1280, 1920, 2560])("a window %i pixels wide is used", async (width) => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     await page.setViewportSize({ width, height: 1080 });
     await waitUntilLoaded(page);
     const used = await page.evaluate(() => (document.querySelector("main")?.clientWidth ?? 0) / innerWidth);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
-import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { countPresses, downloadOf, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 import { requestRow, requestsOf } from "../store/logged-requests.ts";
 import { csvOf } from "./support/usage-console.ts";
@@ -40,19 +40,8 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
 
   const panel = (page: Page): Locator => page.getByRole("region", { name: "Usage and cost" });
 
-  /** How often a person has pressed since the page was opened. */
-  async function countPresses(page: Page): Promise<() => Promise<number>> {
-    await page.evaluate(() => {
-      Reflect.set(globalThis, "presses", 0);
-      const add = (): void => void Reflect.set(globalThis, "presses", Number(Reflect.get(globalThis, "presses")) + 1);
-      addEventListener("pointerdown", add, true);
-    });
-    return () => page.evaluate(() => Number(Reflect.get(globalThis, "presses")));
-  }
-
   test("what team red cost last month takes two clicks", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const presses = await countPresses(page);
     await page.getByRole("link", { name: "Usage", exact: true }).click();
     await page.getByRole("radio", { name: "Last month" }).check();
@@ -64,18 +53,14 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
   });
 
   test("last month for finance, as a file, takes three", async () => {
-    await using visit = await console.visit("/");
-    const { page } = visit;
+    await using page = await console.visit("/");
     const presses = await countPresses(page);
     await page.getByRole("link", { name: "Usage", exact: true }).click();
     await page.getByRole("radio", { name: "Last month" }).check();
     await panel(page).getByRole("row", { name: /^red / }).waitFor();
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      panel(page).getByRole("button", { name: "CSV", disabled: false }).click(),
-    ]);
+    const csv = panel(page).getByRole("button", { name: "CSV", disabled: false });
+    const lines = (await downloadOf(page, () => csv.click())).trimEnd().split("\r\n");
     expect(await presses()).toBe(3);
-    const lines = (await Bun.file(await download.path()).text()).trimEnd().split("\r\n");
     expect(lines.slice(1)).toEqual([
       "1,red,3,200000000,0,0,200,false",
       "0,No team,1,34520000,0,0,34.52,false",
@@ -85,8 +70,7 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
   });
 
   test("a key that is deleted, and labels that change, leave last month as it was", async () => {
-    await using visit = await console.visit("/usage?range=last-month&by=tag");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=last-month&by=tag");
     await panel(page)
       .getByRole("row", { name: /^lab .*€214\.36/ })
       .waitFor();
@@ -153,8 +137,7 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
     }
 
     test("of power says who it was, in three presses, with the way to the requests", async () => {
-      await using visit = await burst.visit("/");
-      const { page } = visit;
+      await using page = await burst.visit("/");
       const presses = await countPresses(page);
       await page.getByRole("link", { name: "Backends", exact: true }).first().click();
       await page.getByRole("link", { name: "GPUs", exact: true }).first().click();
@@ -176,8 +159,7 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
     });
 
     test("of tokens says who it was, by the minute where the log reaches, else by the hour", async () => {
-      await using visit = await burst.visit("/usage");
-      const { page } = visit;
+      await using page = await burst.visit("/usage");
       await select(page, page.getByRole("group", { name: "Output tokens by key over time" }));
       await page.waitForURL(/from=.*&to=/);
       await panel(page).getByText("By the request log.").waitFor();

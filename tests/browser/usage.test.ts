@@ -1,19 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { hasBrowser } from "./support/console-under-test.ts";
-import {
-  chartOf,
-  csvOf,
-  startUsageConsole,
-  sumOfColumn,
-  sumOfField,
-  type Sums,
-  waitForBars,
-} from "./support/usage-console.ts";
+import { csvOf, startUsageConsole, sumOfColumn, sumOfField, type Sums, waitForBars } from "./support/usage-console.ts";
 import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("usage", () => {
-  const console = shared(async () => (await startUsageConsole()).console);
+  const console = shared(startUsageConsole);
   const table = (page: Page): Locator => page.getByRole("region", { name: "Usage and cost" });
   const group = (page: Page, label: string): Promise<void> =>
     table(page).getByRole("radio", { name: label, exact: true }).check();
@@ -21,8 +13,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     page.locator(".figure").filter({ has: page.getByText(label, { exact: true }) });
 
   test("has one bar, one line of figures, one chart and one table, whose sums are the API's", async () => {
-    await using visit = await console.visit("/usage?range=7d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=7d");
     await waitForBars(page);
     await table(page).getByText("13 rows").waitFor();
     expect(await page.getByRole("region").count()).toBe(2);
@@ -51,8 +42,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   });
 
   test("offers to group by what has rows, and the address keeps it", async () => {
-    await using visit = await console.visit("/usage?range=30d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=30d");
     const labels = table(page).getByRole("group", { name: "Group by" }).locator("label");
     await table(page).getByRole("button", { name: "alpha" }).waitFor();
     expect(await labels.allTextContents()).toEqual(["Key", "Model", "Key and model", "Day", "Client"]);
@@ -72,8 +62,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   });
 
   test("a row filters all of the page, and a chip takes the filter away again", async () => {
-    await using visit = await console.visit("/usage?range=30d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=30d");
     await waitForBars(page);
     await table(page).getByRole("button", { name: "beta" }).click();
     const id = (await console.admin.listKeys()).find(({ name }) => name === "beta")?.id;
@@ -95,8 +84,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   });
 
   test.each(["abc", "999999"])("the filter key=%s matches nothing, and can be removed", async (key) => {
-    await using visit = await console.visit(`/usage?key=${key}`);
-    const { page } = visit;
+    await using page = await console.visit(`/usage?key=${key}`);
     await table(page).getByText("No requests in this period").waitFor();
     await page.getByRole("button", { name: `Key: ${key} Clear this filter` }).click();
     await page.waitForURL("**/usage");
@@ -104,8 +92,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
   });
 
   test("the change is against the same elapsed time of the period before", async () => {
-    await using visit = await console.visit("/usage?range=7d");
-    const { page } = visit;
+    await using page = await console.visit("/usage?range=7d");
     await table(page).getByRole("columnheader", { name: "Change" }).waitFor();
     await page
       .getByText(/Change is against \d+ \w+ to \d+ \w+(, \d\d:00 KST)?\.$|Change is against \d+ \w+ to/)
@@ -120,16 +107,14 @@ describe.skipIf(!hasBrowser)("usage", () => {
 
   test("a chart without bars states the reason", async () => {
     const id = (await console.admin.listKeys()).find(({ name }) => name === "indexer")?.id;
-    await using visit = await console.visit(`/usage?range=7d&key=${id}`);
-    const { page } = visit;
+    await using page = await console.visit(`/usage?range=7d&key=${id}`);
     await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "Requests", exact: true }).check();
     await waitForBars(page);
   });
 
   test("a refresh keeps the focus", async () => {
-    await using visit = await console.visit("/usage", { fakeClock: true });
-    const { page } = visit;
+    await using page = await console.visit("/usage", { fakeClock: true });
     await waitForBars(page);
     await table(page).getByRole("button", { name: "gamma" }).focus();
     const refreshed = page.waitForResponse("**/api/usage/costs*");
@@ -139,32 +124,14 @@ describe.skipIf(!hasBrowser)("usage", () => {
   });
 
   test("a range of centuries is the year that is kept", async () => {
-    await using visit = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
-    const { page } = visit;
+    await using page = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
     await waitForBars(page);
     await page.getByText(/· \d-day bars$/).waitFor();
     await table(page).getByText("13 rows").waitFor();
   });
 
-  test("a failed request keeps the chart and offers to try again", async () => {
-    await using visit = await console.visit("/usage", { expectedErrors: /ERR_FAILED|status of 500/ });
-    const { page } = visit;
-    await waitForBars(page);
-    await page.route("**/api/usage/chart*", (route) =>
-      route.fulfill({ status: 500, json: { error: "Internal error" } }),
-    );
-    await page.getByRole("button", { name: "Refresh" }).click();
-    const bar = page.getByRole("alert");
-    await bar.getByText(/Internal error\. Showing data loaded/).waitFor();
-    expect(await chartOf(page).locator("path.fill").count()).toBe(9);
-    await page.unroute("**/api/usage/chart*");
-    await bar.getByRole("button", { name: "Try again" }).click();
-    await bar.waitFor({ state: "detached" });
-  });
-
   test.each(["/usage", "/gpus"])("%s reports every failed request", async (path) => {
-    await using visit = await console.visit(path, { expectedErrors: /status of 500/ });
-    const { page } = visit;
+    await using page = await console.visit(path, { expectedErrors: /status of 500/ });
     const refuse = { status: 500, json: { error: "Internal error" } };
     for (const part of path === "/usage" ? ["usage/costs"] : ["gpu-stats/history", "usage/chart"]) {
       await page.route(`**/api/${part}*`, (route) => route.fulfill(refuse));

@@ -291,8 +291,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-body-kept-after-failure",
     says: "A request that fails before it is sent keeps what its body took of the budget",
-    find: `using held = this.#deps.heldBytes.open(this.#key.id);`,
-    put: `const held = this.#deps.heldBytes.open(this.#key.id);`,
+    find: `using held = new HeldShare(this.#deps.heldBytes, this.#key.id);`,
+    put: `const held = new HeldShare(this.#deps.heldBytes, this.#key.id);`,
     tests: ["tests/wire/held-bodies.test.ts"],
   },
   {

@@ -11,17 +11,21 @@ import { ProxyError } from "../errors.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
-interface Budget {
-  maxBytes: number;
-  /** So that one key leaves room for the others. */
-  maxBytesPerKey: number;
-  monotonic: MonotonicClock;
-  total: number;
-  byKey: Map<KeyId, number>;
+/** The budget, with all bodies that it is for. */
+export class HeldBytes {
+  total = 0;
+  readonly byKey = new Map<KeyId, number>();
   /** In no order. */
-  arriving: HeldShare[];
+  readonly arriving: HeldShare[] = [];
   /** One for all bodies; undefined while none arrives. */
   timer: Timer | undefined;
+
+  /** @param maxBytesPerKey so that one key leaves room for the others */
+  constructor(
+    readonly maxBytes: number,
+    readonly maxBytesPerKey: number,
+    readonly monotonic: MonotonicClock,
+  ) {}
 }
 
 const aheadBytes = 1024 * 1024;
@@ -31,14 +35,6 @@ const [tickMs, windowMs] = [5000, 30_000];
 const youngMs = 10_000;
 /** The least pace in bytes per second, and that while more than half of the budget is used. */
 const [leastPace, leastPaceWhenUsed] = [2000, 64 * 1024];
-
-export type HeldBytes = ReturnType<typeof createHeldBytes>;
-
-export function createHeldBytes(maxBytes: number, maxBytesPerKey: number, monotonic: MonotonicClock) {
-  const counts = { total: 0, byKey: new Map<KeyId, number>(), arriving: [], timer: undefined };
-  const budget: Budget = { maxBytes, maxBytesPerKey, monotonic, ...counts };
-  return { open: (keyId: KeyId) => new HeldShare(budget, keyId) };
-}
 
 /** A share of the budget for the body of one request. */
 export class HeldShare implements Disposable {
@@ -55,9 +51,9 @@ export class HeldShare implements Disposable {
   onEnded: ((error: ProxyError) => void) | undefined;
   /** Its index among those that arrive; -1: it does not. */
   at = -1;
-  readonly #budget: Budget;
+  readonly #budget: HeldBytes;
 
-  constructor(budget: Budget, keyId: KeyId) {
+  constructor(budget: HeldBytes, keyId: KeyId) {
     this.#budget = budget;
     this.keyId = keyId;
   }
@@ -121,7 +117,7 @@ export class HeldShare implements Disposable {
   }
 }
 
-function add(budget: Budget, body: HeldShare, bytes: number): void {
+function add(budget: HeldBytes, body: HeldShare, bytes: number): void {
   const ofKey = (budget.byKey.get(body.keyId) ?? 0) + bytes;
   budget.total += bytes;
   body.takenBytes += bytes;
@@ -131,7 +127,7 @@ function add(budget: Budget, body: HeldShare, bytes: number): void {
 
 /** Which part of the budget so many bytes more would exceed. @param withAhead what is taken and has not arrived counts too */
 function findExceeded(
-  budget: Budget,
+  budget: HeldBytes,
   { keyId, isFirst }: HeldShare,
   bytes: number,
   withAhead = true,
@@ -142,7 +138,7 @@ function findExceeded(
   return total - ahead + bytes > (isFirst ? maxBytes : maxBytes * 0.75) ? "whole" : undefined;
 }
 
-const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
+const aheadOf = ({ arriving }: HeldBytes, keyId?: KeyId): number =>
   arriving.reduce(
     (sum, one) => ((keyId ?? one.keyId) === one.keyId ? sum + one.takenBytes - one.arrivedBytes : sum),
     0,
@@ -150,7 +146,7 @@ const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
 
 /** The youngest of equals. The first body of a key makes room for those of others alone. */
 function findSlowest(
-  { arriving, monotonic }: Budget,
+  { arriving, monotonic }: HeldBytes,
   { keyId, isFirst }: HeldShare,
   isOfKey: boolean,
 ): HeldShare | undefined {
@@ -169,7 +165,7 @@ function end(body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): 
   body.onEnded?.(new ProxyError(code));
 }
 
-function look(budget: Budget): void {
+function look(budget: HeldBytes): void {
   const now = budget.monotonic();
   // A copy, as those that end leave.
   for (const body of budget.arriving.slice()) {

@@ -1,7 +1,7 @@
 // What the limits of keys say to a client: the headers of what is left, Codex's own beside OpenAI's, and the error of a request
 // that a limit refuses, with when to try again. What a request reserves is here too, since a refusal tells of it.
 
-import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windows.ts";
+import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/seoul.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/tokens.ts";
@@ -175,10 +175,8 @@ export function limitRefusal(
   const { limits, team, isUser } = subjects[at] ?? {};
   if (limit === "unavailable" || limits === undefined) return new ProxyError("limits_unavailable");
   const { window, unit } = limitKinds[limit];
-  // So long that only a person can wait for it.
-  const isLong = isCalendarWindow(window);
-  // Not if it waits only for tokens that running requests reserve.
-  const isUsedUp = isLong && waitMs > othersEndMs;
+  // For so long that only a person can wait; not if it waits only for tokens that running requests reserve.
+  const isUsedUp = isCalendarWindow(window) && waitMs > othersEndMs;
   const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
   const resetAt = windowResetAt(window, now);
   const resets = window === "day" ? "midnight, Seoul" : dayAndMonth.format(resetAt);
@@ -190,20 +188,20 @@ export function limitRefusal(
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
   const leftOfAll = leastLeft(tokenLimits, subjects, used, now)?.remaining ?? left;
   const isFree = isUsedUp ? `it is free again ${window === "day" ? "at" : "on"} ${resets}` : soon;
+  const [whose, ofWhom] =
+    isUser === true
+      ? ["You are", " that you have"]
+      : team === undefined
+        ? ["This API key is", ""]
+        : [`Your team (${team}) is`, ` of your team (${team})`];
+  const when = isUsedUp ? `wait until ${resets}` : soon;
+  const message =
+    isTooLarge && reservation !== undefined
+      ? tooLargeText(reservation, { left, leftOfAll, amount: amount + ofWhom, when })
+      : `${whose} limited to ${amount}; ${isFree}.`;
   return new ProxyError(limit, {
     ...(isUsedUp && usedUpRefusal(path, limit, resetAt, now)),
-    message:
-      isTooLarge && reservation !== undefined
-        ? tooLargeText(reservation, {
-            left,
-            leftOfAll,
-            amount:
-              team === undefined
-                ? `${amount}${isUser === true ? " that you have" : ""}`
-                : `${amount} of your team (${team})`,
-            when: isUsedUp ? `wait until ${resets}` : soon,
-          })
-        : `${isUser === true ? "You are" : team === undefined ? "This API key is" : `Your team (${team}) is`} limited to ${amount}; ${isFree}.`,
+    message,
     headers: [
       isUsedUp
         ? // Until then, an SDK that retries only wastes its user's time, and some clients sleep for hours if told to.

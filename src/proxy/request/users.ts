@@ -15,6 +15,7 @@ import {
   subjectOf,
   type UserId,
 } from "../../domain/keys.ts";
+import { parseJson } from "../../domain/json.ts";
 import { hasLimit, lowestPriority, tightestLimits } from "../../domain/limits.ts";
 import type { Log } from "../../log/log.ts";
 import { msPerMinute } from "../../time/seoul.ts";
@@ -152,14 +153,8 @@ function decoded(text: string): string {
   }
 }
 
-function objectOf(part: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString());
-    return Object(value) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
-}
+const objectOf = (part: string): Readonly<Record<string, unknown>> =>
+  Object(parseJson(Buffer.from(part, "base64url").toString())) as Record<string, unknown>;
 
 /** OpenAI's members: the older one is still sent by most. Others name a device or a session. */
 async function identityInBody(body: Uint8Array | undefined, party: Party): Promise<Identity | undefined> {

@@ -4,7 +4,7 @@ import { createSlot, type JsonSlot, type JsonValue, type Span } from "../json/sl
 import { type FirstMessage, isInstruction } from "./conversation-slots.ts";
 
 /** A message, or an item of `input`, while it is the latest that was read. */
-export interface Turn {
+interface Turn {
   value: JsonSlot;
   role: JsonSlot;
   type: JsonSlot;

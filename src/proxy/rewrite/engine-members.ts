@@ -18,7 +18,7 @@ export interface EngineContext {
 /** At the top of a body, and in its `extra_body`, of which LiteLLM makes the top. */
 type Given = readonly [top: RepeatedSlot, inExtra: RepeatedSlot];
 
-export type EngineMembers = ReadonlyMap<MemberName, Given>;
+type EngineMembers = ReadonlyMap<MemberName, Given>;
 
 /** @param most of each that is replaced */
 export const createEngineMembers = (most: number): EngineMembers =>

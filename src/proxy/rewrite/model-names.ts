@@ -5,7 +5,7 @@ import type { Catalog, DiscoveredModels, Model, Target } from "../../domain/mode
 import type { RequestedNames } from "../../domain/requests.ts";
 
 /** What a name means. */
-export interface NamedModel extends Target {
+interface NamedModel extends Target {
   /** The model's name everywhere but at the backends. */
   name: string;
   /** The name that is sent to the backend. */

@@ -20,7 +20,7 @@ export function createOutputConfig() {
 }
 
 /** How much the reasoning family is to think. */
-export type ReasoningMode = "high" | "max" | "none";
+type ReasoningMode = "high" | "max" | "none";
 
 /** A non-thinking name overrides any effort; an unknown or missing effort is high. */
 export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig, nonThinking: boolean): ReasoningMode {
@@ -30,9 +30,9 @@ export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig,
 }
 
 const defaults = {
-  none: { thinking: "false", effort: undefined },
-  high: { thinking: "true", effort: '"high"' },
-  max: { thinking: "true", effort: '"max"' },
+  none: { thinking: false },
+  high: { thinking: true, reasoning_effort: "high" },
+  max: { thinking: true, reasoning_effort: "max" },
 } as const satisfies Record<ReasoningMode, object>;
 
 /**
@@ -47,18 +47,13 @@ export function fillTemplateKwargs(
   mode: ReasoningMode,
 ): boolean {
   const before = editor.edits.length;
-  const { thinking: thinkingJson, effort } = defaults[mode];
-  if (slot.kind === "absent") {
-    const effortMember = effort === undefined ? "" : `,"reasoning_effort":${effort}`;
-    editor.addMember(root, "chat_template_kwargs", `{"thinking":${thinkingJson}${effortMember}}`);
-    return true;
-  }
-  if (slot.kind !== "object") return false;
+  if (slot.kind === "absent") editor.addMember(root, "chat_template_kwargs", JSON.stringify(defaults[mode]));
+  if (slot.kind !== "object") return editor.edits.length > before;
   if (thinking.kind === "absent") {
-    const given = enableThinking.kind === "absent" ? thinkingJson : findJson(bytes, enableThinking);
+    const given = enableThinking.kind === "absent" ? String(mode !== "none") : findJson(bytes, enableThinking);
     if (given !== undefined) editor.addMember(slot, "thinking", given);
   }
-  if (effort !== undefined && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", effort);
+  if (mode !== "none" && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", `"${mode}"`);
   return editor.edits.length > before;
 }
 

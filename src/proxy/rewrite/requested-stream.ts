@@ -20,7 +20,7 @@ export function isLenientBoolean(bytes: Uint8Array, value: JsonValue, meant: boo
 export const requestsStream = (bytes: Uint8Array, stream: JsonValue): boolean =>
   stream.kind !== "absent" && !isLiteral(bytes, stream, "null") && !isLenientBoolean(bytes, stream, false);
 
-export type StreamOptions = ReturnType<typeof createStreamOptions>;
+type StreamOptions = ReturnType<typeof createStreamOptions>;
 
 /** @param most of each that is edited */
 export function createStreamOptions(most: number) {
@@ -59,6 +59,11 @@ interface UsageWanted {
   givenN: JsonValue | undefined;
 }
 
+const allOptions = {
+  final: '{"include_usage":true}',
+  continuous: '{"include_usage":true,"continuous_usage_stats":true}',
+};
+
 /**
  * Requests a stream's usage if the client did not. To be called only for a body that asks for a stream. Of several options
  * or members the last one says what the client wants; all of them are edited, because backends differ in which one they
@@ -77,9 +82,7 @@ export function requestUsage(
   const added = isObject
     ? completeOptions(editor, bytes, options, force)
     : { includeUsage: true, continuousUsage: force === "continuous" };
-  const json = added.continuousUsage
-    ? '{"include_usage":true,"continuous_usage_stats":true}'
-    : '{"include_usage":true}';
+  const json = allOptions[added.continuousUsage ? "continuous" : "final"];
   for (const value of isObject ? values.slice(0, -1) : values) editor.replace(value, json);
   if (values.length === 0) editor.addMember(root, "stream_options", json);
   if (!isTimed || !added.continuousUsage) return added;

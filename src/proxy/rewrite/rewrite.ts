@@ -297,9 +297,8 @@ function countTexts(bytes: Uint8Array, texts: RequestedTexts | undefined): Texts
   if (texts === undefined) return oneText;
   const prompts = Math.max(1, texts.prompts);
   let choices = 1;
-  for (const { values } of [texts.n, texts.bestOf]) {
-    if (values[0] !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, values[0]) ?? 1);
-  }
+  for (const [value] of [texts.n.values, texts.bestOf.values])
+    if (value !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, value) ?? 1);
   return { times: prompts * choices, prompts };
 }
 
@@ -341,32 +340,26 @@ function prefixSystem(
   const { conversation } = body;
   // The backend refuses a body without a conversation.
   if (conversation === undefined || conversation.first.value.kind === "absent") return [];
-  const kinds: RequestChange[] = [];
-  const prefixes: string[] = [];
-  if (isMaximum) {
-    kinds.push("system_prompt_effort");
-    prefixes.push(maximumEffortPrefix);
-  }
-  if (guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall)) {
-    kinds.push("system_prompt_language");
-    prefixes.push(hanGuardPrefix);
-  }
-  if (kinds.length === 0) return [];
-  const text = prefixes.join(separator);
+  const kinds: (keyof typeof prefixes)[] = isMaximum ? ["system_prompt_effort"] : [];
+  const discourages = guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall);
+  if (discourages) kinds.push("system_prompt_language");
+  const [one, other] = kinds;
+  if (one === undefined) return [];
+  const text = other === undefined ? prefixes[one] : prefixes[one] + separator + prefixes[other];
   const first = made ?? conversation.first;
   if (system === "message" && !first.isSystem) {
     editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
     return kinds;
   }
   const isMember = system === "member";
+  const owner = isMember ? body.root : first.value;
   const given = isMember ? conversation.system : first.content;
-  if (given.kind === "absent") {
-    editor.addMember(isMember ? body.root : first.value, isMember ? "system" : "content", JSON.stringify(text));
-  } else if (given.kind === "string") editor.prependText(given, text, separator);
+  if (given.kind === "absent") editor.addMember(owner, isMember ? "system" : "content", JSON.stringify(text));
+  else if (given.kind === "string") editor.prependText(given, text, separator);
   // Backends join parts without a separator, so the empty line is in the part.
-  else if (given.kind === "array") {
+  else if (given.kind === "array")
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
-  } else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
+  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
   else return [];
   return kinds;
 }
@@ -381,4 +374,5 @@ export const hanGuardPrefix =
   "answer. Exceptions: quotations, code, file contents and names that contain them, and anything the user explicitly " +
   "wants in them.";
 
+const prefixes = { system_prompt_effort: maximumEffortPrefix, system_prompt_language: hanGuardPrefix };
 const separator = "\n\n";

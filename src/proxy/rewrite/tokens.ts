@@ -149,7 +149,7 @@ export function* countCharactersInSteps(bytes: Uint8Array): Steps<number> {
 }
 
 /** @param bytes valid UTF-8, in which every byte but a continuation byte starts a character */
-export function countCharacters(bytes: Uint8Array): number {
+function countCharacters(bytes: Uint8Array): number {
   if (isAscii(bytes)) return bytes.length;
   let count = 0;
   for (let at = 0; at < bytes.length; at++) if (((bytes[at] ?? 0) & 0xc0) !== 0x80) count++;

@@ -244,7 +244,7 @@ type CompletionChunk = NonNullable<ReturnType<typeof readCompletionChunk>>;
  * What the filter needs of one event of a streamed completion, by positions in its JSON text. Undefined for any other event:
  * comments, errors, `[DONE]`, and data in several lines, which no backend sends.
  */
-export function readCompletionChunk(event: Uint8Array) {
+function readCompletionChunk(event: Uint8Array) {
   const line = findDataLine(event);
   if (line === undefined) return undefined;
   const json = event.subarray(line.start, line.end);

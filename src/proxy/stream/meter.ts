@@ -200,7 +200,7 @@ const emptyLine: Readonly<Record<Position, Uint8Array>> = {
  * time; the one timer finds out when it fires whether it has to wait longer.
  * @param silentMs how much of the first silence has passed
  */
-export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0) {
+function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0) {
   let silentSince = performance.now() - silentMs;
   let timer = setTimeout(check, Math.max(0, silenceMs - silentMs));
 

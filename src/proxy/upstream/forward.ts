@@ -171,11 +171,8 @@ const addressHeaders = ["location", "content-location"];
  * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
  * decodes or rejects it.
  */
-function isReadable({ status, headers }: Response): boolean {
-  if (status < 200 || status > 599) return false;
-  const coding = headers.get("transfer-encoding");
-  return coding === null || coding.toLowerCase() === "chunked";
-}
+const isReadable = ({ status, headers }: Response): boolean =>
+  status >= 200 && status <= 599 && (headers.get("transfer-encoding") ?? "chunked").toLowerCase() === "chunked";
 
 /** The last check before sending: whatever a client asks for, only paths below the configured `/v1/` are requested. */
 function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
@@ -328,9 +325,9 @@ export function createForwards(
   };
 }
 
-export type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
+type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
-export type ReadTimeout = ReturnType<StartReadTimeout>;
+type ReadTimeout = ReturnType<StartReadTimeout>;
 
 interface Wait {
   /** Infinity while the other side is not waited for. */

@@ -166,7 +166,7 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
 const isOf = (column: LogTable["teamId" | "userId"], id: number | undefined): SQL | undefined =>
   id === undefined ? undefined : id === 0 ? isNull(column) : eq(column, id);
 
-/** As `lacksUsage` of `telemetry/request-metrics.ts`. */
+/** As `lacksUsage` of `domain/requests.ts`. */
 const lacksUsage = (log: LogTable): SQL | undefined =>
   and(
     eq(log.inputTokens, 0),

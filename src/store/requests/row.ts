@@ -18,17 +18,16 @@ const maxPathLength = 300;
 const maxClientLength = 80;
 
 /** PostgreSQL stores neither null characters nor halves of surrogate pairs. */
-export function cleanText(text: string, maxLength: number): string {
+export function cleanText(text: string, maxLength: number): string;
+export function cleanText(text: string | undefined, maxLength: number): string | null;
+export function cleanText(text: string | undefined, maxLength: number): string | null {
+  if (text === undefined) return null;
   const short = text.length > maxLength ? text.slice(0, maxLength) : text;
   // Nearly all are clean, and to look is cheaper than to replace.
   return short.isWellFormed() && !short.includes("\0") ? short : short.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-const textOrNull = (text: string | undefined, maxLength: number): string | null =>
-  text === undefined ? null : cleanText(text, maxLength);
-
-export const microseconds = (ms: number): number => Math.round(ms * 1000);
-const microsecondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : microseconds(ms));
+const microsecondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms * 1000));
 
 const streamedBit = 1;
 const changeBits: Readonly<Record<RequestChange, number>> = {
@@ -89,18 +88,18 @@ export function requestRowOf(
     request.requestId,
     request.keyId ?? null,
     request.clientAddress,
-    textOrNull(request.clientProgram, maxClientLength),
+    cleanText(request.clientProgram, maxClientLength),
     request.requestClass ?? null,
     cleanText(request.method, maxClientLength),
     cleanText(request.path, maxPathLength),
-    textOrNull(request.modelAsked, maxModelLength),
-    textOrNull(request.modelSent, maxModelLength),
+    cleanText(request.modelAsked, maxModelLength),
+    cleanText(request.modelSent, maxModelLength),
     request.backend ?? null,
     request.reason ?? null,
     request.status,
     request.outcome,
     request.code ?? null,
-    textOrNull(request.cause, maxClientLength),
+    cleanText(request.cause, maxClientLength),
     flagsOf(request, usage),
     ...listCounters((field) => usage?.[field] ?? null),
     estimatedTokens === 0 ? null : estimatedTokens,
@@ -111,13 +110,13 @@ export function requestRowOf(
     microsecondsOrNull(request.queueMs),
     microsecondsOrNull(request.upstreamMs),
     microsecondsOrNull(request.firstByteMs),
-    microseconds(request.durationMs),
+    Math.round(request.durationMs * 1000),
     request.receivedBytes ?? null,
     maxTokens?.from ?? null,
     maxTokens?.to ?? null,
     // Apart from the successes: of another outcome, or an error of the backend.
     request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
-    textOrNull(request.message, maxPathLength),
+    cleanText(request.message, maxPathLength),
     request.teamId ?? null,
     request.userId ?? null,
     request.traceId ?? null,

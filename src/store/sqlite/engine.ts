@@ -128,7 +128,7 @@ export function openDirectWriter(file: string): Engine {
   }
   keepLog(client);
   const begin = client.query("BEGIN IMMEDIATE");
-  return createSqliteEngine(client, () => begin.run());
+  return createSqliteEngine(client, begin);
 }
 
 /** Closing leaves the emptied log and its index: on a full disk, the next start could not make room for them. */
@@ -185,7 +185,10 @@ function moveLogIntoFile(client: Database): void {
 }
 
 /** @param begin takes the write lock */
-function createSqliteEngine(client: Database, begin: () => void = () => beginImmediate(client)): Engine {
+function createSqliteEngine(
+  client: Database,
+  begin: { run(): unknown } = { run: () => beginImmediate(client) },
+): Engine {
   const db = drizzle(client, { casing: "snake_case" });
   const commit = client.query("COMMIT");
   return {
@@ -210,7 +213,7 @@ function createSqliteEngine(client: Database, begin: () => void = () => beginImm
     lock: async () => {},
     tryLock: async () => true,
     transaction: async (work) => {
-      begin();
+      begin.run();
       try {
         const result = await work();
         commit.run();
@@ -299,8 +302,11 @@ function prepareStatements(
         .from(table)
         .where(and(eq(table.keyId, sql.placeholder("keyId")), where))
         .prepare();
-      return async (keyIds, values) =>
-        new Map(keyIds.map((keyId) => [keyId, query.get({ ...values, keyId }) as Record<Name, number>]));
+      return async (keyIds, values) => {
+        const found = new Map<number, Record<Name, number>>();
+        for (const keyId of keyIds) found.set(keyId, query.get({ ...values, keyId }) as Record<Name, number>);
+        return found;
+      };
     },
   };
 }

@@ -119,8 +119,13 @@ function prepareAddSums(
   const add = prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
   return (increments, idsOf = ({ keyId }) => [keyId]) => {
     const rows: number[][] = [];
-    for (const one of increments)
-      for (const id of idsOf(one)) rows.push([periodOf(one), id, ...added.map((field) => one[field] ?? 0)]);
+    for (const one of increments) {
+      for (const id of idsOf(one)) {
+        const row = [periodOf(one), id];
+        for (const field of added) row.push(one[field] ?? 0);
+        rows.push(row);
+      }
+    }
     return add(rows);
   };
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { parseGpuSamples } from "../../../src/admin/gpu/gpu.ts";
+import { parseGpuSamples } from "../../../src/admin/gpu/posted-samples.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { shared } from "../../support/shared.ts";
 import { startAdmin } from "../support/admin-server.ts";

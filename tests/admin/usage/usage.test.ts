@@ -1,22 +1,15 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
+import { usageAt } from "../../store/test-store.ts";
 import { shared } from "../../support/shared.ts";
 import { startAdmin } from "../support/admin-server.ts";
-import { untilSteady } from "../support/steady.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
 
 /** The usage of one response for `keyId` that closed at `at`. */
-const closed = (keyId: number, at: number, inputTokens: number, outputTokens: number): UsageIncrement => ({
-  keyId,
-  minute: Math.floor(at / minute),
-  lastClosedAt: at,
-  requestCount: 1,
-  inputTokens,
-  outputTokens,
-});
+const closed = (keyId: number, at: number, inputTokens: number, outputTokens: number) =>
+  usageAt(keyId, at, { inputTokens, outputTokens });
 
 onEachEngine(({ engine }) => {
   describe("around midnight in Seoul", () => {
@@ -75,12 +68,6 @@ onEachEngine(({ engine }) => {
         ["2026-05-01T23:57:00.000+09:00", 2, 100],
         ["2026-05-02T00:04:00.000+09:00", 1, 5],
       ]);
-    });
-
-    test("a bucket of 1440 minutes is a day in Seoul", async () => {
-      const { points } = await get("/api/usage/history?days=1&bucket_minutes=1440");
-      const starts = points.map((point: Record<string, unknown>) => point["bucket_start"]);
-      expect(new Set(starts)).toEqual(new Set(["2026-05-01T00:00:00.000+09:00", "2026-05-02T00:00:00.000+09:00"]));
     });
   });
 
@@ -174,59 +161,10 @@ describe("query parameters", () => {
   });
 });
 
-test("a long response is streamed through the whole server, with characters split between chunks", async () => {
-  const piece = Buffer.from(
-    `{"date":"2026-05-01","key_id":1,"key_name":"${"한글".repeat(3)}","request_count":1,"input_tokens":1,"output_tokens":1}`,
-  );
-  let read = 0;
-  const released = Promise.withResolvers<void>();
-  const long = await startAdmin({
-    store: (real) => ({
-      ...real,
-      usage: {
-        ...real.usage,
-        async *daily() {
-          try {
-            // Far more than the buffers of two sockets.
-            for (; read < 2000; read += 1) {
-              yield piece.subarray(0, 47);
-              yield piece.subarray(47);
-              yield Buffer.alloc(100_000, " ");
-              yield Buffer.from(",");
-            }
-            yield piece;
-          } finally {
-            released.resolve();
-          }
-        },
-      },
-    }),
-  });
-  const { cookie } = await long.login();
-  const open = (signal?: AbortSignal) =>
-    fetch(`${long.origin}/api/usage/daily`, {
-      // Spaces, compressed, would fit the buffers.
-      headers: { cookie, "accept-encoding": "identity" },
-      ...(signal && { signal }),
-    });
-
-  const leaving = new AbortController();
-  const reader = (await open(leaving.signal)).body?.getReader();
-  await reader?.read();
-  await untilSteady(() => read);
-  expect(read).toBeLessThan(500);
-  leaving.abort();
-  await released.promise;
-
-  read = 1995;
-  const rows = (await (await open()).json()) as unknown[];
-  expect(rows).toEqual(Array(6).fill(JSON.parse(piece.toString())));
-  await long.stop();
-});
-
 test("the responses do not depend on the time zone of the process", async () => {
+  // Other tests run in UTC.
   const reports = await Promise.all(
-    ["UTC", "America/Los_Angeles", "Pacific/Kiritimati"].map(async (zone) => {
+    ["America/Los_Angeles", "Pacific/Kiritimati"].map(async (zone) => {
       const child = Bun.spawn([process.execPath, `${import.meta.dir}/../support/zone-report.ts`], {
         env: { ...process.env, TZ: zone },
         stdout: "pipe",
@@ -237,8 +175,7 @@ test("the responses do not depend on the time zone of the process", async () => 
     }),
   );
   // The processes ran in different time zones.
-  expect(new Set(reports.map(({ hours }) => hours)).size).toBe(3);
+  expect(new Set(reports.map(({ hours }) => hours)).size).toBe(2);
   expect(reports[0]?.responses.join("")).toContain("2026-05-02T00:00:00.000+09:00");
   expect(reports[1]?.responses).toEqual(reports[0]?.responses ?? []);
-  expect(reports[2]?.responses).toEqual(reports[0]?.responses ?? []);
 });

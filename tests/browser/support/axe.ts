@@ -1,6 +1,7 @@
 import type { AxeResults } from "axe-core";
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
+import { waitUntilLoaded } from "./seeded-console.ts";
 
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
@@ -17,6 +18,7 @@ export async function violations(page: Page, within = "html", rules?: readonly s
 
 /** As `violations`, in light and in dark mode, of which the second is looked at with the rules that colours matter for alone. */
 export async function violationsInBothSchemes(page: Page): Promise<string[]> {
+  await waitUntilLoaded(page);
   await page.emulateMedia({ colorScheme: "light" });
   const inLight = await violations(page);
   await page.emulateMedia({ colorScheme: "dark" });

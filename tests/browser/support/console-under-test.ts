@@ -84,17 +84,12 @@ export interface VisitOptions {
   fresh?: boolean;
 }
 
-/** A browser profile with one page. Disposing it fails the test if the page logged an error or sent a request elsewhere. */
-export interface Visit extends AsyncDisposable {
-  page: Page;
-  context: BrowserContext;
-}
-
 export interface ConsoleUnderTest extends AsyncDisposable {
   program: Program;
   simulator: Simulator;
   admin: AdminClient;
-  visit(path: string, options?: VisitOptions): Promise<Visit>;
+  /** Disposing the page fails the test if it logged an error or sent a request elsewhere. */
+  visit(path: string, options?: VisitOptions): Promise<Page>;
 }
 
 let launched: Promise<Browser> | undefined;
@@ -164,7 +159,7 @@ const maxVisits = 50;
  */
 const leftProfiles = new Map<string, Profile[]>();
 
-async function visitPage(adminUrl: string, cookie: string, path: string, options: VisitOptions): Promise<Visit> {
+async function visitPage(adminUrl: string, cookie: string, path: string, options: VisitOptions): Promise<Page> {
   const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors, alsoAsks } = options;
   const isFresh = options.fresh === true || options.fakeClock === true;
   const kind = JSON.stringify([phone === true, anonymous, origin === adminUrl, timeZone]);
@@ -180,24 +175,21 @@ async function visitPage(adminUrl: string, cookie: string, path: string, options
   await page.emulateMedia({ ...media, colorScheme: scheme });
   await page.goto(origin + path);
   await page.getByRole("heading", { level: 1 }).waitFor();
-  return {
-    page,
-    context,
-    async [Symbol.asyncDispose]() {
-      // What a test answers for the server may be under way while the page closes.
-      await page.unrouteAll({ behavior: "ignoreErrors" });
-      const { problems } = profile.visit;
-      const mayLeave = !isFresh && problems.length === 0 && profile.visits < maxVisits;
-      const isLeft = mayLeave && (await leave(profile).catch(() => false));
-      if (isLeft) leftProfiles.set(kind, [...(leftProfiles.get(kind) ?? []), profile]);
-      else await context.close();
-      if (problems.length === 0) return;
-      const message = `Problems in the page:\n${problems.join("\n")}`;
-      // Bun does not print the second of two errors (1.4.5), and the test may have failed because of these.
-      globalThis.console.error(message);
-      throw new Error(message);
-    },
+  page[Symbol.asyncDispose] = async () => {
+    // What a test answers for the server may be under way while the page closes.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    const { problems } = profile.visit;
+    const mayLeave = !isFresh && problems.length === 0 && profile.visits < maxVisits;
+    const isLeft = mayLeave && (await leave(profile).catch(() => false));
+    if (isLeft) leftProfiles.set(kind, [...(leftProfiles.get(kind) ?? []), profile]);
+    else await context.close();
+    if (problems.length === 0) return;
+    const message = `Problems in the page:\n${problems.join("\n")}`;
+    // Bun does not print the second of two errors (1.4.5), and the test may have failed because of these.
+    globalThis.console.error(message);
+    throw new Error(message);
   };
+  return page;
 }
 
 /** Leaves the console, and nothing of the visit but what is fixed in the profile. */
@@ -255,9 +247,9 @@ function refuseWhatLasts(page: Page): void {
 }
 
 /** Takes the session's cookie away. A response to an earlier request would renew it. */
-export async function loseSession({ page, context }: Visit): Promise<void> {
+export async function loseSession(page: Page): Promise<void> {
   await page.waitForLoadState("networkidle");
-  await context.clearCookies();
+  await page.context().clearCookies();
 }
 
 async function addSession(context: BrowserContext, adminUrl: string, cookie: string): Promise<void> {
@@ -288,3 +280,28 @@ function collectProblems(profile: Profile): void {
 /** Not by a click, which scrolls to the button: a list shows more by itself then, and moves the button away from the mouse. */
 export const showMore = (list: Page | Locator): Promise<void> =>
   list.getByRole("button", { name: "Show more" }).dispatchEvent("click");
+
+/** The text of the file that the action downloads. */
+export async function downloadOf(page: Page, act: () => Promise<unknown>): Promise<string> {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+  return Bun.file(await download.path()).text();
+}
+
+/** As when another tab is chosen, or this one again. */
+export const setVisible = (page: Page, visible: boolean): Promise<void> =>
+  page.evaluate((isVisible) => {
+    const value = isVisible ? "visible" : "hidden";
+    Object.defineProperty(document, "visibilityState", { value, configurable: true });
+    Object.defineProperty(document, "hidden", { value: !isVisible, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+  }, visible);
+
+/** How often a person has pressed since, on the same page. */
+export async function countPresses(page: Page): Promise<() => Promise<number>> {
+  await page.evaluate(() => {
+    Reflect.set(globalThis, "presses", 0);
+    const add = (): void => void Reflect.set(globalThis, "presses", Number(Reflect.get(globalThis, "presses")) + 1);
+    addEventListener("pointerdown", add, true);
+  });
+  return () => page.evaluate(() => Number(Reflect.get(globalThis, "presses")));
+}

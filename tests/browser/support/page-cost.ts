@@ -1,5 +1,5 @@
 import type { CDPSession, Page } from "playwright-core";
-import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { addRequests, requestRow } from "../../store/logged-requests.ts";
 import { createRandom } from "../../support/random.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { ConsoleUnderTest } from "./console-under-test.ts";
@@ -91,7 +91,7 @@ export function seedRequests(dataDir: string, count: number): Promise<void> {
       const tokens = { inputTokens: random.below(180_000), outputTokens: random.below(9000) };
       return requestRow(now - index * 700, fields, tokens);
     });
-    await store.usage.add([], undefined, [], requestsOf(...rows));
+    await addRequests(store, ...rows);
   });
 }
 
@@ -106,8 +106,7 @@ export async function measurePage(
   console: ConsoleUnderTest,
   { path, refreshed = "**/api/usage/chart*" }: Measured,
 ): Promise<PageCost> {
-  await using visit = await console.visit("/nowhere", { fresh: true });
-  const { page } = visit;
+  await using page = await console.visit("/nowhere", { fresh: true });
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
   const apiBytes = await countApiBytes(session);
@@ -140,7 +139,7 @@ async function refresh(page: Page, refreshed: string): Promise<void> {
 }
 
 /** CPU time of the page's main thread, milliseconds. Unlike elapsed time, it does not depend on the machine's load. */
-async function mainThreadDuring(session: CDPSession, act: () => Promise<void>): Promise<number> {
+export async function mainThreadDuring(session: CDPSession, act: () => Promise<void>): Promise<number> {
   const before = await mainThreadMs(session);
   await act();
   return (await mainThreadMs(session)) - before;

@@ -2,8 +2,8 @@ import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { KeyChange } from "../../../src/store/keys/contract.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { usageIncrement } from "../../store/test-store.ts";
 import type { GpuReading } from "../../../src/domain/gpu.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 /** Fills a data folder before the program opens it. Creating a history through the program would take too long. */
 export async function seed(dataDir: string, fill: (store: Store) => Promise<void>): Promise<void> {
@@ -44,20 +44,11 @@ export async function seedKeys(
   return ids;
 }
 
-export function usage(
+export const usage = (
   keyId: number,
   minute: number,
-  [requests, input, output]: [number, number, number],
-): UsageIncrement {
-  return {
-    keyId,
-    minute,
-    requestCount: requests,
-    inputTokens: input,
-    outputTokens: output,
-    lastClosedAt: minute * 60_000,
-  };
-}
+  [requestCount, inputTokens, outputTokens]: [number, number, number],
+) => usageIncrement({ keyId, minute, requestCount, inputTokens, outputTokens });
 
 export const reading = (gpuId: number, fields: Partial<GpuReading> = {}): GpuReading => ({
   gpuId,

@@ -1,5 +1,5 @@
 import type { Locator, Page } from "playwright-core";
-import { type ConsoleUnderTest, startConsole } from "./console-under-test.ts";
+import { type ConsoleUnderTest, downloadOf, startConsole } from "./console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./seed.ts";
 
 export interface Sums {
@@ -12,11 +12,10 @@ export const keyNames = ["alpha", "beta", "gamma", ...Array.from({ length: 9 }, 
 const quietMinutes = 90;
 
 /** A console with four hours and a year of usage, none of it recent, so that no bucket changes during a test. */
-export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; keyIds: number[] }> {
-  let keyIds: number[] = [];
-  const console = await startConsole((dataDir) =>
+export const startUsageConsole = (): Promise<ConsoleUnderTest> =>
+  startConsole((dataDir) =>
     seed(dataDir, async (store) => {
-      keyIds = await seedKeys(store, keyNames);
+      const keyIds = await seedKeys(store, keyNames);
       const now = Math.floor(Date.now() / 60_000);
       const recent = Array.from({ length: 240 }, (_, index) => now - quietMinutes - index);
       const days = Array.from({ length: 365 }, (_, index) => now - quietMinutes - (index + 1) * 1440);
@@ -31,8 +30,6 @@ export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; 
       await store.usage.add([usage(indexer, now - 3 * 1440, [5, 500, 0])]);
     }),
   );
-  return { console, keyIds };
-}
 
 export const chartOf = (page: Page): Locator =>
   page.getByRole("group", { name: /by (key|team|user|model) over time$/ });
@@ -43,9 +40,7 @@ export const waitForBars = (page: Page): Promise<void> => chartOf(page).locator(
 export async function csvOf(page: Page, panel: string): Promise<string[][]> {
   const button = page.getByRole("region", { name: panel }).getByRole("button", { name: "CSV", disabled: false });
   // By keyboard: rows that come into view above the panel move the button away between a mouse's press and release.
-  const [download] = await Promise.all([page.waitForEvent("download"), button.press("Enter")]);
-  const text = await Bun.file(await download.path()).text();
-  return text
+  return (await downloadOf(page, () => button.press("Enter")))
     .trimEnd()
     .split("\r\n")
     .map((line) => line.split(","));

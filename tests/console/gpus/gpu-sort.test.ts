@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { gpuColumns, sortGpus } from "../../../console/src/gpus/gpu-sort.ts";
-import { formatSort, nextSort, parseSort } from "../../../console/src/lib/sort.ts";
+import { parseSort } from "../../../console/src/lib/sort.ts";
 import { seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
 import { sampleGpu } from "./sample-gpu.ts";
 
@@ -29,11 +29,4 @@ test.each([
   ["__proto__", [1, 0, 2]],
 ])("sort=%s gives %j: an unknown value is the lowest, and equal ones are in the order of their ids", (text, ids) => {
   expect(idsBy(text)).toEqual(ids);
-});
-
-test("the first click on a measure shows its highest values, the second one its lowest", () => {
-  const first = nextSort(undefined, "temperature", gpuColumns);
-  expect(formatSort(first)).toBe("-temperature");
-  expect(formatSort(nextSort(first, "temperature", gpuColumns))).toBe("temperature");
-  expect(formatSort(nextSort(first, "gpu", gpuColumns))).toBe("gpu");
 });

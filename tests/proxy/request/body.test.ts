@@ -8,7 +8,7 @@ import {
   type ReceivedBody,
 } from "../../../src/proxy/request/body.ts";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
-import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
 import { passTicks } from "../../support/event-loop.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
@@ -58,7 +58,7 @@ describe("readBody", () => {
   /** What was received, or the code of the refusal. */
   async function receive(request: Request, limits: Limits = {}): Promise<ReceivedBody | string> {
     const { maxBytes = 1e6, budget = 1e9, now = () => 0, asked = [], rules = free } = limits;
-    const held = createHeldBytes(budget, budget, now).open(1);
+    const held = new HeldShare(new HeldBytes(budget, budget, now), 1);
     const { waitForTurn = () => Promise.resolve() } = limits;
     const askLimits = async (step: BodyStep): Promise<void> => void asked.push(step);
     const deps = { held, askLimits, maxBytes, waitForTurn, party: undefined };

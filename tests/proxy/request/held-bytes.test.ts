@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createHeldBytes, type HeldShare } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 
 const mebibyte = 1024 * 1024;
@@ -14,10 +14,10 @@ interface Sent {
 
 /** A budget, of which a key has all unless its share is given. */
 function start(maxBytes: number, maxBytesPerKey = maxBytes) {
-  const budget = createHeldBytes(maxBytes, maxBytesPerKey, time.now);
+  const budget = new HeldBytes(maxBytes, maxBytesPerKey, time.now);
   /** Begins a body of the key. @param length undefined if it is not declared */
   return (key: number, length: number | undefined): Sent => {
-    const share = budget.open(key);
+    const share = new HeldShare(budget, key);
     let error: string | undefined;
     const attempt = (action: () => void): void => {
       try {

@@ -86,41 +86,6 @@ test.each(["/v1/chat/completions", "/v1/responses"])(
   },
 );
 
-test.each([
-  ["/v1/chat/completions", "insufficient_quota"],
-  ["/v1/files", "insufficient_quota"],
-  ["/v1/responses2", "insufficient_quota"],
-  ["/v1/messages", "billing_error"],
-  ["/v1/messages/count_tokens", "billing_error"],
-])("what is used up by day or month is 402, after which agents end: %s", (path, type) => {
-  for (const name of ["tokens_per_day", "tokens_per_month"] as const) {
-    const members = { type, code: "insufficient_quota", param: name };
-    expect(refuse(name, untilTomorrowMs, path).details).toMatchObject({ status: 402, members });
-  }
-});
-
-describe("under /v1/responses, a refusal by day or month", () => {
-  const membersOf = (name: LimitName, waitMs: number, path: string) => refuse(name, waitMs, path).details?.members;
-
-  test.each(["/v1/responses", "/v1/responses/", "/v1//responses", "/v1/responses/compact", "/v1/respons%65s"])(
-    "says when its limit resets as Codex reads it: %s",
-    (path) => {
-      expect(membersOf("tokens_per_day", untilTomorrowMs - 500, path)).toEqual({
-        type: "usage_limit_reached",
-        resets_at: Date.parse("2026-05-02T00:00:00+09:00") / 1000,
-        resets_in_seconds: 43_200,
-      });
-    },
-  );
-
-  test("by month too", () => {
-    expect(membersOf("tokens_per_month", 1e9, "/v1/responses")).toMatchObject({
-      resets_at: Date.parse("2026-06-01T00:00:00+09:00") / 1000,
-    });
-    expect(refuse("tokens_per_month", 1e9, "/v1/responses").details).not.toHaveProperty("status");
-  });
-});
-
 describe("what Codex is shown first", () => {
   const limits = { ...noLimits, tokens_per_minute: 1, tokens_per_day: 1000, tokens_per_month: 1000 };
   const minutesOf = (day: number, month: number, first: Map<number, LimitName>, keyId = 1) => {

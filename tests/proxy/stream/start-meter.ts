@@ -11,11 +11,7 @@ export const text = new TextDecoder("utf-8", { ignoreBOM: true });
 export const usageEvent = utf8.encode('data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n');
 export const five: Usage = { inputTokens: 5, outputTokens: 2 };
 
-export interface StartedMeter {
-  meter: Meter;
-  writer: WritableStreamDefaultWriter<Uint8Array>;
-  finishes: { usage: Usage; cause: unknown }[];
-}
+export type StartedMeter = ReturnType<typeof startMeter>;
 
 /** What a plain event stream passes through. @param added hides usage that was asked for like this */
 export function passEvents(added?: UsageAdded): Passage {
@@ -26,8 +22,8 @@ export function passEvents(added?: UsageAdded): Passage {
 }
 
 /** A meter over an event stream, and how it finished. */
-export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
-  const finishes: StartedMeter["finishes"] = [];
+export function startMeter(options: Partial<MeterOptions> = {}) {
+  const finishes: { usage: Usage; cause: unknown }[] = [];
   const meter = new Meter({
     passage: passEvents(),
     heartbeats: dialectOf("/v1/chat/completions"),
