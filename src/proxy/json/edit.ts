@@ -80,7 +80,8 @@ export class JsonEditor {
     let from = 0;
     // Sorting is stable: insertions at one position stay in the order of their calls, in front of what is replaced there.
     for (const { start, end, json } of this.edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
-      pieces.push(bytes.subarray(from, start), utf8.encode(json));
+      pieces.push(bytes.subarray(from, start));
+      if (json !== "") pieces.push(utf8.encode(json));
       from = end;
     }
     pieces.push(bytes.subarray(from));
