@@ -37,7 +37,7 @@ describe.skipIf(!hasBrowser)("a small house", () => {
         const now = Math.floor(Date.now() / 60_000);
         const hours = Array.from({ length: 48 }, (_, hour) => now - hour * 60);
         await store.usage.add(
-          ids.flatMap((id) => hours.map((minute) => ({ ...usage(id, minute, [3, 5000, 700]), model: "m" }))),
+          ids.flatMap((id) => hours.map((minute) => Object.assign(usage(id, minute, [3, 5000, 700]), { model: "m" }))),
         );
       }),
     ),
