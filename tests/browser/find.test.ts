@@ -33,6 +33,24 @@ describe.skipIf(!hasBrowser)("the box", () => {
     await page.getByRole("dialog").getByText("Timeline").waitFor();
   });
 
+  test("takes no letter for a shortcut that is typed before it is there", async () => {
+    await using visit = await traffic.console.visit("/keys", { fresh: true });
+    const { page } = visit;
+    const asked = Promise.withResolvers<void>();
+    const comes = Promise.withResolvers<void>();
+    await page.route("**/assets/find-dialog-*.js", async (route) => {
+      asked.resolve();
+      await comes.promise;
+      await route.continue();
+    });
+    await page.keyboard.press("/");
+    await asked.promise;
+    await page.keyboard.press("n");
+    comes.resolve();
+    await box(page).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(1);
+  });
+
   test("finds a key by its name, by its ends and by the whole of it, and never writes that anywhere", async () => {
     await using page = await traffic.console.visit("/requests");
     for (const text of ["CALL", traffic.key.key.slice(-4), traffic.key.key]) {

@@ -183,7 +183,9 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.getByLabel("Per kWh").fill("0.3");
     await page.getByLabel("Currency").fill("EUR");
     await page.route("**/api/prices", (route) =>
-      route.fulfill({ status: 400, json: { error: "energy.0.per_kwh is invalid" } }),
+      route.request().method() === "GET"
+        ? route.continue()
+        : route.fulfill({ status: 400, json: { error: "energy.0.per_kwh is invalid" } }),
     );
     await page.getByRole("button", { name: "Save prices" }).click();
     await page.getByRole("alert").getByText("energy.0.per_kwh is invalid.").waitFor();

@@ -61,4 +61,17 @@ describe.skipIf(!hasBrowser)("tables of a house with teams and users", () => {
       expect([label, await row.locator(`[data-label="${label}"]`).isVisible()]).toEqual([label, true]);
     }
   });
+
+  test("a holder of a key sees all of the last requests in any window", async () => {
+    await using visit = await traffic.console.visit("/me", { anonymous: true });
+    const { page } = visit;
+    await page.getByLabel("API key", { exact: true }).fill(traffic.key.key);
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByRole("region", { name: "Last requests" }).locator("tbody tr").first().waitFor();
+    for (const width of [768, 1024, 1280, 1600]) {
+      await page.setViewportSize({ width, height: 900 });
+      await waitUntilDrawn(page);
+      expect([width, await unseen(page)]).toEqual([width, []]);
+    }
+  });
 });

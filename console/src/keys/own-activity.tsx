@@ -1,10 +1,13 @@
 import { useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { For, type JSX, Show } from "solid-js";
 import { type api, requestWithKey } from "../client.ts";
-import { counterLabels, counters } from "../lib/counters.ts";
+import { type Counter, counterLabels, counters } from "../lib/counters.ts";
 import { compact, count, milliseconds, plural, shareOf } from "../lib/format.ts";
 import { costLabel, costTitle } from "../lib/money.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { zoneName } from "../lib/time-zone.ts";
+import { clockSecondsLabel } from "../requests/request-time.ts";
 import { changeLabel, resultLabel, resultTone } from "../requests/request-format.ts";
 import { CopyButton } from "../ui/copy-button.tsx";
 import { Figure } from "../ui/figure.tsx";
@@ -68,12 +71,13 @@ export const OwnActivityPanels = (props: { activity: OwnActivity }): JSX.Element
     <Table
       caption="Last requests, newest first"
       heads={[
-        "Ended",
+        `Ended (${zoneName(serverNow())})`,
         "Request id",
         "Result",
         "Model",
-        "Client",
-        ...numbers(...Object.values(counterLabels), "Duration"),
+        { label: "Client", rank: "rank-2" },
+        ...counters.map((counter) => ({ label: counterLabels[counter], number: true, ...rankOf(counter) })),
+        ...numbers("Duration"),
       ]}
       rows={props.activity.requests}
       empty={<EmptyState title="This key has no requests in the log" />}
@@ -83,14 +87,20 @@ export const OwnActivityPanels = (props: { activity: OwnActivity }): JSX.Element
   </Panel>
 );
 
+/** Input and output stay in any window. */
+const rankOf = (counter: Counter): { rank?: string } =>
+  counter === "input_tokens" || counter === "output_tokens" ? {} : { rank: "rank-2" };
+
 const OwnRequestRow = (props: { request: OwnActivity["requests"][number] }): JSX.Element => (
   <tr>
     <th scope="row">
-      <time datetime={props.request.ended_at}>{dateTimeLabel(Date.parse(props.request.ended_at))}</time>
+      <time datetime={props.request.ended_at} title={dateTimeLabel(Date.parse(props.request.ended_at))}>
+        {clockSecondsLabel(Date.parse(props.request.ended_at))}
+      </time>
     </th>
     <td data-label="Request id">
       <span class="own-request-id">
-        <code>{props.request.request_id}</code>
+        <code title={props.request.request_id}>{props.request.request_id}</code>
         <CopyButton text={props.request.request_id} what="the request id" />
       </span>
     </td>
@@ -102,10 +112,11 @@ const OwnRequestRow = (props: { request: OwnActivity["requests"][number] }): JSX
     <TextCell label="Model" text={props.request.model} />
     <TextCell
       label="Client"
+      rank="rank-2"
       text={[props.request.client, props.request.class].filter((text) => text !== null).join(" · ")}
     />
     <For each={counters}>
-      {(counter) => <NumberCell label={counterLabels[counter]} value={props.request[counter]} />}
+      {(counter) => <NumberCell label={counterLabels[counter]} {...rankOf(counter)} value={props.request[counter]} />}
     </For>
     <NumberCell label="Duration" value={milliseconds(props.request.duration_ms)} />
   </tr>

@@ -63,7 +63,8 @@ export function Shell(props: ShellProps): JSX.Element {
     "/": () => setFinding(true),
     "?": () => setFinding(true),
   };
-  listenForShortcuts((shortcut) => actions[shortcut]());
+  // While the box comes, what is typed is for it.
+  listenForShortcuts((shortcut) => !finding() && actions[shortcut]());
 
   return (
     <div class="shell">

@@ -42,17 +42,17 @@ export function HandOver(props: { apiKey: string; onCopied: () => void }): JSX.E
   const { values, ModelSelect } = createClientChoice(server, key);
   return (
     <Show when={!server.isLoading()} fallback={<p class="hint">Loading…</p>}>
-      <div class="filter-fields">
+      <div class="quick-start">
         <ModelSelect />
+        <CodeBlock
+          text={handOverText(values(), `${location.origin}/me`)}
+          what="all that its user needs"
+          onCopied={props.onCopied}
+        />
+        <p class="hint">
+          <Blanks text={handOverText(values(), "")} /> Help has the lines of other clients.
+        </p>
       </div>
-      <CodeBlock
-        text={handOverText(values(), `${location.origin}/me`)}
-        what="all that its user needs"
-        onCopied={props.onCopied}
-      />
-      <p class="hint">
-        <Blanks text={handOverText(values(), "")} /> Help has the lines of other clients.
-      </p>
     </Show>
   );
 }
