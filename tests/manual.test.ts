@@ -158,7 +158,6 @@ describe("the manual's command lines", () => {
       const places = { "https://gate.example.com": program.adminUrl, "/etc/tollgate-gpu.key": "FOLDER/key" };
       await runs(line, places, host.env);
     },
-    "tollgate push-gpu --script > push-gpu.sh": () => runs("tollgate push-gpu --script", {}),
     "sudo tollgate backup /var/backups/tollgate.db": () =>
       runs("sudo tollgate backup /var/backups/tollgate.db", {
         "/var/backups": "FOLDER",

@@ -195,18 +195,15 @@ export const usePricesToEditQuery = (): QueryResult<typeof getPrices> =>
 export const useSettingsQuery = (): QueryResult<typeof getSettings> =>
   useQuery(() => ({ queryKey: ["settings"], queryFn: getSettings }));
 
-const getClientRules = (hours: number) => responseBody(api["client-rules"].get({ query: { hours } }));
+const getClientRules = () => responseBody(api["client-rules"].get({ query: { hours: 24 } }));
 export type ClientRules = Awaited<ReturnType<typeof getClientRules>>;
 
-/** Which client rules would have helped whom. */
-export const useClientRulesQuery = (
-  hours: number,
-  enabled: () => boolean = () => true,
-): QueryResult<typeof getClientRules> =>
+/** Which client rules would have helped whom in the last day. */
+export const useClientRulesQuery = (enabled: () => boolean = () => true): QueryResult<typeof getClientRules> =>
   useQuery(() => ({
     enabled: enabled(),
-    queryKey: ["client-rules", hours],
-    queryFn: () => getClientRules(hours),
+    queryKey: ["client-rules"],
+    queryFn: getClientRules,
     refetchInterval: refetchSoonerAfterError(60_000),
   }));
 
@@ -230,28 +227,31 @@ export const useSilence = () =>
     refreshes: ["states"],
   });
 
-interface ChangeOptions<Input> {
+interface ChangeOptions<Input, Output> {
   /** What a message says once it is done. */
-  done?: (input: Input) => string;
+  done?: (input: Input, output: Output) => string;
   /** What it says, before the reason, if it failed. Without it, who asked for the change tells of the failure. */
   failed?: (input: Input) => string;
   /** The queries that it changes; by default all. */
   refreshes?: readonly string[];
+  /** Whether what comes back is a secret, which does not stay in memory. */
+  isSecret?: boolean;
 }
 
 /** A change of what the server has. It is done once the queries have what it changed. */
 export function useChange<Input, Output>(
   act: (input: Input) => Promise<Output>,
-  { done, failed, refreshes }: ChangeOptions<Input> = {},
+  { done, failed, refreshes, isSecret }: ChangeOptions<Input, Output> = {},
 ): UseMutationResult<Output, Error, Input> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: act,
-    onSuccess: (_, input) => done && showToast(done(input)),
+    onSuccess: (output, input) => done && showToast(done(input, output)),
     onError: (error, input) => failed && showToast(`${failed(input)}: ${error.message}`, "error"),
     onSettled: () =>
       Promise.all(
         (refreshes ?? [undefined]).map((name) => queries.invalidateQueries(name ? { queryKey: [name] } : {})),
       ),
+    ...(isSecret && { gcTime: 0 }),
   }));
 }

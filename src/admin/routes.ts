@@ -15,24 +15,25 @@ import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
 import * as gpu from "./gpu/gpu.ts";
+import * as postedSamples from "./gpu/posted-samples.ts";
 import * as backends from "./operations/backends.ts";
 import * as health from "./operations/health.ts";
 import * as clientRules from "./requests/client-rules.ts";
-import { explainRequest } from "./requests/explain.ts";
-import { listFailures } from "./requests/failures.ts";
+import * as explain from "./requests/explain.ts";
+import * as failures from "./requests/failures.ts";
 import * as groups from "./requests/groups.ts";
-import { getLatency } from "./requests/latency.ts";
+import * as latency from "./requests/latency.ts";
 import * as keys from "./keys/keys.ts";
 import * as subjects from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
 import { Provider, signInPath } from "./session/oidc.ts";
 import { grafanaDashboard } from "../watching/grafana-dashboard.ts";
 import * as metrics from "./operations/metrics.ts";
-import { listCosts } from "./usage/costs.ts";
+import * as costs from "./usage/costs.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
 import * as inFlight from "./requests/in-flight.ts";
-import { getOverview } from "./operations/overview.ts";
+import * as overview from "./operations/overview.ts";
 import * as ownActivity from "./keys/own-activity.ts";
 import * as ownKey from "./keys/own-key.ts";
 import * as me from "./keys/me.ts";
@@ -40,11 +41,11 @@ import * as prices from "./usage/prices.ts";
 import * as account from "./session/own-account.ts";
 import * as tokens from "./session/tokens.ts";
 import { readQuery } from "./http/query.ts";
-import { getReconciliation } from "./usage/reconciliation.ts";
-import { listRequests } from "./requests/requests.ts";
-import { getSettings } from "./operations/settings.ts";
+import * as reconciliation from "./usage/reconciliation.ts";
+import * as requests from "./requests/requests.ts";
+import * as settings from "./operations/settings.ts";
 import { createSessions, rememberSessions } from "./session/session.ts";
-import { getUsageChart } from "./usage/chart.ts";
+import * as chart from "./usage/chart.ts";
 import * as usage from "./usage/usage.ts";
 import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
@@ -81,7 +82,6 @@ function routesForOthers(context: Context) {
   const open = new Elysia({ detail: { security: [] } })
     .get("/healthz", health.getHealth, operationsContract.getHealth)
     .get("/readyz", health.getReadiness(context), operationsContract.getReadiness)
-    .get("/push-gpu.sh", gpu.getPushGpuScript, gpu.pushGpuScriptContract)
     .get("/api/login", auth.getLogin(context), sessionContract.getLogin)
     .post("/api/login", auth.logIn(context), sessionContract.logIn)
     .get("/api/me", auth.getMe(context), sessionContract.getMe);
@@ -94,7 +94,7 @@ function routesForOthers(context: Context) {
 
   const withGpuKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "gpu"))
-    .post("/api/gpu-stats", gpu.addGpuSamples(context), gpu.addGpuSamplesContract);
+    .post("/api/gpu-stats", postedSamples.addGpuSamples(context), postedSamples.addGpuSamplesContract);
 
   const withInferenceKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "inference"))
@@ -140,24 +140,24 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .get("/api/usage/total", usage.getUsageTotal(context), usageContract.getUsageTotal)
     .get("/api/usage/daily", usage.listDailyUsage(context), usageContract.listDailyUsage)
     .get("/api/usage/history", usage.listUsageHistory(context), usageContract.listUsageHistory)
-    .get("/api/usage/chart", getUsageChart(context), usageContract.getUsageChart)
-    .get("/api/usage/costs", listCosts(context), costContract.listCosts)
+    .get("/api/usage/chart", chart.getUsageChart(context), usageContract.getUsageChart)
+    .get("/api/usage/costs", costs.listCosts(context), costContract.listCosts)
     .get("/api/gpu-stats", gpu.listGpuSamples(context), gpu.gpuSamplesContract)
     .get("/api/gpu-stats/power-history", gpu.listPowerHistory(context), gpu.powerHistoryContract)
     .get("/api/gpu-stats/history", gpu.listGpuHistory(context), gpu.gpuHistoryContract)
     .get("/api/states", health.listStates(context), operationsContract.listStates)
-    .get("/api/overview", getOverview(context), operationsContract.getOverview)
+    .get("/api/overview", overview.getOverview(context), operationsContract.getOverview)
     .get("/api/backends", backends.listBackends(context), backends.backendsContract)
-    .get("/api/requests", listRequests(context), requestContract.listRequests)
+    .get("/api/requests", requests.listRequests(context), requestContract.listRequests)
     .get("/api/requests/groups", groups.listGroups(context), groups.groupsContract)
     .get("/api/in-flight", inFlight.listInFlight(context), requestContract.listInFlight)
     .get("/api/client-rules", clientRules.listClientRules(context), clientRules.clientRulesContract)
-    .get("/api/latency", getLatency(context), trafficContract.getLatency)
-    .get("/api/failures", listFailures(context), trafficContract.listFailures)
-    .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
+    .get("/api/latency", latency.getLatency(context), trafficContract.getLatency)
+    .get("/api/failures", failures.listFailures(context), trafficContract.listFailures)
+    .get("/api/reconciliation", reconciliation.getReconciliation(context), costContract.getReconciliation)
     .get("/api/prices", prices.getPrices(context), costContract.getPrices)
     .get("/api/audit", listAudit(context), sessionContract.listAudit)
-    .get("/api/settings", getSettings(context), operationsContract.getSettings)
+    .get("/api/settings", settings.getSettings(context), operationsContract.getSettings)
     .get("/api/openapi.json", document, operationsContract.getOpenApi);
 
 /** What an administrator changes, in the console or by a program. */
@@ -255,7 +255,9 @@ export function adminRoutes(deps: AdminDeps) {
     .use(routesForOthers(context))
     .use(routesOfSignIn(context))
     .use(routesForViewers(context, (): OpenApiDocument => openApiDocument(app)))
-    .use(withBody(context, "viewer").post("/api/explain", explainRequest(context), requestContract.explainRequest))
+    .use(
+      withBody(context, "viewer").post("/api/explain", explain.explainRequest(context), requestContract.explainRequest),
+    )
     .use(routesForAdmins(context))
     .use(routesForSessionsOfAdmins(context))
     .use(routesForMembers(context));

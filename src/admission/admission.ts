@@ -14,24 +14,21 @@
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
 // Removed: a row for each request, spare admissions and reserves, which were three mechanisms for one idea.
 
-import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { admittedAlone, decideAlone, endWait, releaseCounted, writeAllAgain } from "./degraded.ts";
+import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
+import { admittedAlone, decideAlone, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
-  admitted,
   type AdmissionsOptions,
-  type Asked,
   type Claim,
   databaseNow,
   dropAhead,
   groupOf,
-  leaseOf,
+  newLease,
   newState,
   type State,
   takeAhead,
   unlimited,
 } from "./process-leases.ts";
-import type { MaybePromise } from "../store/engine/engine.ts";
 import { limitsAt } from "../domain/limits.ts";
 import { within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
@@ -50,18 +47,26 @@ export function createAdmissions(options: AdmissionsOptions) {
     }),
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
   };
-  const admitOne: Admit = (subjects, tokens, mayWait = false, leastTokens, early) => {
+  const admit: Admit = (subjects, tokens, mayWait = false, leastTokens, early) => {
     // In the same batch, so that nobody comes between.
     early?.cancel();
+    if (state.closed) return unlimited;
     const claims: Claim[] = [];
     for (const { id, limits } of subjects) {
-      const lease = leaseOf(state, id);
+      const lease = state.leases.getOrInsertComputed(id, newLease);
       claims.push({ lease, limits: limits.limits_extra ? limitsAt(limits, databaseNow(state)) : limits });
     }
-    return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
+    const asked = { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined };
+    const group = groupOf(state, claims);
+    const ahead = takeAhead(state, group, asked);
+    if (ahead !== undefined) return ahead;
+    if (state.degraded) return decideAlone(state, group, asked);
+    const settled = Promise.withResolvers<Admission>();
+    enqueue(state, group, { ...asked, tries: 0, isDecided: false, settled });
+    return settled.promise;
   };
   return {
-    admit: admitOne,
+    admit,
     /** Whether this process decides alone, because the database does not answer. */
     isDegraded: () => state.degraded,
     /** While it does: the keys and teams that it decides on, and how many requests of each it has admitted in the last minute. */
@@ -71,21 +76,6 @@ export function createAdmissions(options: AdmissionsOptions) {
     /** Gives back what this process holds. */
     close: () => close(state),
   };
-}
-
-function admit(state: State, asked: Asked): MaybePromise<Admission> {
-  if (state.closed) return unlimited;
-  const { claims } = asked;
-  const group = groupOf(state, claims);
-  const ahead = takeAhead(group, { ...asked, now: state.monotonic() });
-  if (ahead !== undefined) {
-    const { tokens, second, bounds } = ahead;
-    return admitted(state, group, { claims, tokens, second, bounds });
-  }
-  if (state.degraded) return decideAlone(state, group, asked);
-  const request = { ...asked, tries: 0, isDecided: false, settled: Promise.withResolvers<Admission>() };
-  enqueue(state, group, request);
-  return request.settled.promise;
 }
 
 function onBeat(state: State, instances: number): void {

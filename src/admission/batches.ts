@@ -1,5 +1,5 @@
 import {
-  admitted,
+  Admitted,
   databaseNow,
   dropAhead,
   hasSameLimits,
@@ -8,21 +8,20 @@ import {
   type LeaseWork,
   needsWrite,
   refuse,
-  reserve,
   type State,
   unlimited,
   type WaitingRequest,
   wantedAhead,
 } from "./process-leases.ts";
-import { decideAlone, endWait, leaveDegraded, startWait } from "./degraded.ts";
+import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
 import { noResponse } from "../time/wait.ts";
 import {
   type Bound,
   judge,
   type Judged,
-  type KeyLoad,
-  needsLease,
+  leaseLimits,
   noLoad,
+  type Size,
   tokensAhead,
   waitOf,
 } from "../store/limits/judge.ts";
@@ -47,16 +46,29 @@ export function enqueue(state: State, group: Group, request: WaitingRequest): vo
   state.waitingSince ??= state.monotonic();
   state.changed.add(group);
   startWait(state);
-  startLoop(state);
+  state.loop ??= writeAll(state);
 }
 
-function isWaiting({ changed }: State): boolean {
-  for (const { waiting } of changed) if (waiting.length > 0) return true;
-  return false;
+/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
+function startWait(state: State): void {
+  if (state.waitTimer !== undefined) return;
+  const { waitLimitMs, monotonic, waitingSince = monotonic() } = state;
+  const timer = setTimeout(
+    () => {
+      setImmediate(() => {
+        if (state.waitTimer !== timer) return;
+        endWait(state);
+        enterDegraded(state);
+      });
+    },
+    waitLimitMs + waitingSince - monotonic(),
+  );
+  state.waitTimer = timer;
 }
 
-function startLoop(state: State): void {
-  if (!state.closed) state.loop ??= writeAll(state);
+export function endWait(state: State): void {
+  clearTimeout(state.waitTimer);
+  state.waitTimer = undefined;
 }
 
 async function writeAll(state: State): Promise<void> {
@@ -64,7 +76,7 @@ async function writeAll(state: State): Promise<void> {
   await new Promise(setImmediate);
   if (!state.isListed) await state.watch.start();
   state.isListed = true;
-  while (state.isUpkeepDue || (!state.degraded && isWaiting(state))) await writeBatch(state);
+  while (state.isUpkeepDue || (!state.degraded && state.waitingSince !== undefined)) await writeBatch(state);
   // Reset here, not when the promise resolves: a request that arrives in between must start the next loop.
   state.loop = undefined;
 }
@@ -73,20 +85,36 @@ async function writeBatch(state: State): Promise<void> {
   const works = takeBatch(state);
   // While this process decides alone, an empty batch is a trial too.
   if (works.length === 0 && !state.degraded) return startUpkeep(state);
+  const requests: LeaseRequest[] = [];
+  for (const { request } of works) requests.push(request);
   state.writing = works;
-  const taken = await tryToTake(state, works);
-  state.writing = [];
-  endWait(state);
-  if (taken === undefined) {
-    for (const work of works) putBack(work);
-  } else {
-    if (state.degraded) leaveDegraded(state);
-    for (const [index, work] of works.entries()) {
-      const lease = taken.leases[index];
-      if (lease !== undefined) settle(state, work, { lease, sentAt: taken.sentAt });
+  state.failure = noResponse;
+  let leases: Lease[] | undefined;
+  let sentAt = 0;
+  while (leases === undefined) {
+    sentAt = state.monotonic();
+    state.version += 1;
+    try {
+      leases = await state.store.take({ instance: state.instance, version: state.version, requests });
+    } catch (error) {
+      state.failure = error instanceof Error ? error.message : String(error);
+      // The requests have waited too long.
+      if (state.degraded || state.closed) break;
+      // What was subtracted may be already.
+      for (const one of requests.flatMap(({ subjects }) => subjects))
+        one.corrections = one.corrections.filter(({ requests: n }) => n > 0);
+      await Bun.sleep(retryMs);
     }
   }
-  if (!state.degraded && isWaiting(state)) startWait(state);
+  state.writing = [];
+  endWait(state);
+  if (leases !== undefined && state.degraded) leaveDegraded(state);
+  for (const [index, work] of works.entries()) {
+    const lease = leases?.[index];
+    if (leases === undefined) putBack(work);
+    else if (lease !== undefined) settle(state, work, { lease, sentAt });
+  }
+  if (!state.degraded && state.waitingSince !== undefined) startWait(state);
   startUpkeep(state);
 }
 
@@ -124,16 +152,18 @@ function takeBatch(state: State): LeaseWork[] {
 function takeWork(group: Group, { second, most }: { second: number; most: number }): LeaseWork {
   // Those that came with others wait for the next batch: each is judged by its own.
   const claims = group.waiting[0]?.claims ?? group.claims;
-  const isAmongThem = (one: WaitingRequest): boolean => hasSameLimits(one.claims, claims);
-  const waiting = group.waiting.filter(isAmongThem);
-  const others = group.waiting.filter((one) => !isAmongThem(one));
+  const [waiting, others, requests]: [WaitingRequest[], WaitingRequest[], Size[]] = [[], [], []];
+  for (const one of group.waiting) {
+    if (hasSameLimits(one.claims, claims)) waiting.push(one);
+    else others.push(one);
+  }
+  for (const { tokens, leastTokens } of waiting) requests.push({ tokens, leastTokens });
   const ahead = Math.min(most, wantedAhead(group, second));
-  const requests = waiting.map(({ tokens, leastTokens }) => ({ tokens, leastTokens }));
   const subjects: LeaseRequest["subjects"][number][] = [];
   for (const { lease, limits } of claims) {
     const { id, places, tokens, aheadTokens, corrections, sent, refused } = lease;
     // Beside requests that hold nothing, nothing is given back either: the next batch does.
-    const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
+    const isDue = lease.isDue && waiting.length > 0 && !hasLimit(limits, leaseLimits);
     Object.assign(lease, { corrections: [], sent: [...sent, ...corrections], refused: 0, isDue });
     subjects.push({ id, limits, places, tokens: tokens + aheadTokens, corrections, refused });
   }
@@ -153,78 +183,58 @@ function putBack({ group, claims, waiting, request }: LeaseWork): void {
   }
 }
 
+/** Judges the requests of a batch as the database did. By the claims of the batch: the group may have newer ones. */
+function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
+  const { group, claims, waiting, request } = work;
+  const { now } = taken;
+  const second = Math.floor(now / 1000);
+  state.aheadMs = now - sentAt;
+  const before: Bound[] = [];
+  for (const [at, { limits }] of claims.entries()) before.push({ limits, load: taken.subjects[at]?.load ?? noLoad });
+  const judged = judge(before, request.requests);
+  const after = judged.at(-1)?.bounds ?? before;
+  for (const [at, { lease, limits }] of claims.entries()) {
+    const { load, places, tokens } = taken.subjects[at] ?? { load: noLoad, places: 0, tokens: 0 };
+    const others = { ...load, inFlight: load.inFlight - places, reserved: load.reserved - tokens };
+    // A request that asks no limit of requests hears of none.
+    others.minuteRequests = hasLimit(limits, requestLimits)
+      ? (after[at]?.load.minuteRequests ?? 0) + taken.ahead
+      : lease.known.others.minuteRequests;
+    lease.sent = [];
+    lease.known = { others, at: now };
+  }
+  for (const [index, one] of waiting.entries()) {
+    const result = judged[index];
+    if (result === undefined) continue;
+    const { refusedBy, at, tokens, bounds } = result;
+    if (one.isDecided) takeBack(claims, result, taken);
+    else if (refusedBy === undefined) {
+      one.settled.resolve(new Admitted(state, group, { claims, tokens, second, bounds }));
+    } else {
+      const waitMs = waitOf(result, { now, seconds: taken.subjects[at]?.seconds });
+      const others = claims[at]?.lease.known.others ?? noLoad;
+      const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
+      if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) askAgain(state, group, one);
+      else one.settled.resolve(refuse(state, group, one, { refusedBy, at, bounds, waitMs: waitMs ?? othersEndMs }));
+    }
+  }
+  if (taken.ahead > 0) keepAhead(work, taken, { bounds: after, sentAt });
+  else if (request.ahead > 0) group.pace.wanted = 0;
+  if (needsWrite(group) || group.ahead !== undefined) state.changed.add(group);
+}
+
 /** @param bounds what counts without those ahead. @param sentAt when it was asked for, by the monotonic clock */
 function keepAhead(
   { group, claims, request }: LeaseWork,
   { ahead, now }: Lease,
   { bounds, sentAt }: { bounds: readonly Bound[]; sentAt: number },
 ): void {
-  if (ahead === 0) {
-    if (request.ahead > 0) group.pace.wanted = 0;
-    return;
-  }
   dropAhead(group);
   const tokens = tokensAhead(request.requests);
   for (const { lease } of claims) lease.aheadTokens += ahead * tokens;
   // The network only shortens it, and the clocks of the two machines may be anything.
   const endsAt = sentAt + 1000 - (now % 1000);
   group.ahead = { claims, tokens, left: ahead, bounds, second: Math.floor(now / 1000), endsAt };
-}
-
-/** @returns undefined if the database did not take the batch before the requests had waited too long */
-async function tryToTake(
-  state: State,
-  works: readonly LeaseWork[],
-): Promise<{ leases: Lease[]; sentAt: number } | undefined> {
-  const { store, instance, monotonic } = state;
-  const requests = works.map(({ request }) => request);
-  state.failure = noResponse;
-  for (;;) {
-    const sentAt = monotonic();
-    state.version += 1;
-    try {
-      return { leases: await store.take({ instance, version: state.version, requests }), sentAt };
-    } catch (error) {
-      state.failure = error instanceof Error ? error.message : String(error);
-      if (state.degraded || state.closed) return undefined;
-    }
-    // What was subtracted may be already.
-    for (const one of works.flatMap(({ request }) => request.subjects))
-      one.corrections = one.corrections.filter(({ requests: n }) => n > 0);
-    await Bun.sleep(retryMs);
-  }
-}
-
-function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
-  const { group, claims, waiting, request } = work;
-  state.aheadMs = taken.now - sentAt;
-  const bounds: Bound[] = [];
-  for (const [at, { limits }] of claims.entries()) bounds.push({ limits, load: taken.subjects[at]?.load ?? noLoad });
-  const judged = judge(bounds, request.requests);
-  const after = judged.at(-1)?.bounds ?? bounds;
-  for (const [at, { lease, limits }] of claims.entries()) {
-    const others = othersOf(taken, at);
-    lease.sent = [];
-    // A request that asks no limit of requests hears of none.
-    const minuteRequests = hasLimit(limits, requestLimits)
-      ? (after[at]?.load.minuteRequests ?? 0) + taken.ahead
-      : lease.known.others.minuteRequests;
-    lease.known = { others: { ...others, minuteRequests }, at: taken.now };
-  }
-  for (const [index, one] of waiting.entries()) {
-    const result = judged[index];
-    if (result === undefined) continue;
-    if (one.isDecided) takeBack(claims, result, taken);
-    else settleOne(state, work, taken, result, one);
-  }
-  keepAhead(work, taken, { bounds: after, sentAt });
-  if (needsWrite(group) || group.ahead !== undefined) state.changed.add(group);
-}
-
-/** What others hold of a subject, and what counts without this process. */
-function othersOf({ subjects }: Lease, at: number): KeyLoad {
-  const { load, places, tokens } = subjects[at] ?? { load: noLoad, places: 0, tokens: 0 };
-  return { ...load, inFlight: load.inFlight - places, reserved: load.reserved - tokens };
 }
 
 /** The request was decided meanwhile: what the database has of it is corrected with the next batch. */
@@ -235,27 +245,6 @@ function takeBack(claims: readonly Claim[], { refusedBy }: Judged, { now }: Leas
       lease.corrections.push({ second: Math.floor(now / 1000), requests: -1 });
     }
   }
-}
-
-/** By the claims of the batch: the group may have newer ones. */
-function settleOne(
-  state: State,
-  { group, claims }: LeaseWork,
-  taken: Lease,
-  result: Judged,
-  one: WaitingRequest,
-): void {
-  const { refusedBy, at, bounds, tokens } = result;
-  if (refusedBy === undefined) {
-    reserve(claims, tokens);
-    const second = Math.floor(taken.now / 1000);
-    return one.settled.resolve(admitted(state, group, { claims, tokens, second, bounds }));
-  }
-  const waitMs = waitOf(result, { now: taken.now, seconds: taken.subjects[at]?.seconds });
-  const others = othersOf(taken, at);
-  const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
-  if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, group, one);
-  one.settled.resolve(refuse(state, group, one, { bounds, refusedBy, at, waitMs: waitMs ?? othersEndMs }));
 }
 
 /** Another process may hold what it gives back at once, such as after a response whose client asks here next. */
@@ -274,20 +263,20 @@ function askAgain(state: State, group: Group, one: WaitingRequest): void {
 /** Writes what ended and what nobody came for, a little later. */
 export function startUpkeep(state: State): void {
   if (state.changed.size === 0 || state.closed || state.degraded) return;
-  state.upkeepTimer ??= setTimeout(() => {
-    state.upkeepTimer = undefined;
-    if (state.degraded) return;
-    const now = state.monotonic();
-    for (const group of state.changed) {
-      if (group.ahead !== undefined && now >= group.ahead.endsAt) dropAhead(group);
-    }
-    if (state.changed.values().some(needsWrite)) hurryUpkeep(state);
-    else startUpkeep(state);
-  }, upkeepMs).unref();
+  state.upkeepTimer ??= setTimeout(upkeep, upkeepMs, state).unref();
+}
+
+function upkeep(state: State): void {
+  state.upkeepTimer = undefined;
+  if (state.degraded) return;
+  const now = state.monotonic();
+  for (const group of state.changed) if (group.ahead !== undefined && now >= group.ahead.endsAt) dropAhead(group);
+  if (state.changed.values().some(needsWrite)) hurryUpkeep(state);
+  else startUpkeep(state);
 }
 
 /** Writes it at once. */
 export function hurryUpkeep(state: State): void {
   state.isUpkeepDue = true;
-  startLoop(state);
+  if (!state.closed) state.loop ??= writeAll(state);
 }

@@ -1,29 +1,19 @@
 import {
-  admitted,
+  Admitted,
   type Asked,
   databaseNow,
   type Claim,
   type Group,
   type LimitsFallback,
   refuse,
-  reserve,
   type State,
   unavailable,
   unlimited,
 } from "./process-leases.ts";
-import {
-  type Bound,
-  countedOf,
-  decide,
-  isOfTokens,
-  type KeyLoad,
-  noLoad,
-  sharesOf,
-  waitOf,
-} from "../store/limits/judge.ts";
+import { type Bound, countedOf, decide, type KeyLoad, noLoad, sharesOf, waitOf } from "../store/limits/judge.ts";
 import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
-import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
+import { minuteWindowSeconds, windowResetAt } from "../time/seoul.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
@@ -31,28 +21,6 @@ const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
   open: "Database unavailable; not enforcing the limits of keys",
   closed: "Database unavailable; refusing requests of keys with limits",
 };
-
-/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
-export function startWait(state: State): void {
-  if (state.waitTimer !== undefined) return;
-  const { waitLimitMs, monotonic, waitingSince = monotonic() } = state;
-  const timer = setTimeout(
-    () => {
-      setImmediate(() => {
-        if (state.waitTimer !== timer) return;
-        endWait(state);
-        enterDegraded(state);
-      });
-    },
-    waitLimitMs + waitingSince - monotonic(),
-  );
-  state.waitTimer = timer;
-}
-
-export function endWait(state: State): void {
-  clearTimeout(state.waitTimer);
-  state.waitTimer = undefined;
-}
 
 /** Slow is not failed: what is under way goes on, and only the requests wait no longer. */
 export function enterDegraded(state: State): void {
@@ -109,7 +77,9 @@ export function decideAlone(state: State, group: Group, asked: Asked): Admission
   if (fallback === "closed") return unavailable;
   const now = databaseNow(state);
   const { claims } = asked;
-  const { refusedBy, at, bounds, tokens } = decideByShare(claims, asked, { ...state, now });
+  const { instances, deadAfterMs } = state;
+  const shares = claims.map((claim) => shareOf(claim, { now, instances, deadAfterMs }));
+  const { refusedBy, at, bounds, tokens } = decide(shares, asked);
   if (refusedBy !== undefined) {
     // It is told of the whole limits.
     const whole = claims.map(({ limits }, index) => ({ limits, load: bounds[index]?.load ?? noLoad }));
@@ -119,8 +89,7 @@ export function decideAlone(state: State, group: Group, asked: Asked): Admission
   state.changed.add(group);
   const second = Math.floor(now / 1000);
   for (const { lease, limits } of claims) if (hasLimit(limits, requestLimits)) addRequest(lease, second);
-  reserve(claims, tokens);
-  return admitted(state, group, { claims, tokens, second, bounds: [] });
+  return new Admitted(state, group, { claims, tokens, second, bounds: [] });
 }
 
 export const admittedAlone = ({ leases }: State): { id: SubjectId; requests: number }[] =>
@@ -139,25 +108,16 @@ function addRequest(lease: Claim["lease"], second: number): void {
   }
 }
 
-type Circumstances = Pick<State, "instances" | "deadAfterMs"> & { now: number };
-
 /**
  * What a process enforces while the database does not answer: its share of each limit, and not what others hold. The shares
  * are rounded up, so all processes together admit at most one request more for each of them, beside what others had running
  * for longer than a lease, or used since this process last asked.
  * @param now by the database's clock
  */
-export const decideByShare = (
-  claims: readonly Claim[],
-  asked: Pick<Asked, "tokens" | "leastTokens">,
-  circumstances: Circumstances,
-): ReturnType<typeof decide> =>
-  decide(
-    claims.map((claim) => shareOf(claim, circumstances)),
-    asked,
-  );
-
-function shareOf({ lease, limits }: Claim, { now, instances, deadAfterMs }: Circumstances): Bound {
+export function shareOf(
+  { lease, limits }: Claim,
+  { now, instances, deadAfterMs }: Pick<State, "instances" | "deadAfterMs"> & { now: number },
+): Bound {
   const { known, corrections, sent, uncounted } = lease;
   const waiting = sumOf(uncounted, ({ tokens }) => tokens);
   // What another process held counts no longer than its lease would.
@@ -173,9 +133,10 @@ function shareOf({ lease, limits }: Claim, { now, instances, deadAfterMs }: Circ
     if (counted === undefined || limits[name] === null) continue;
     const counts = (at: number): boolean => windowResetAt(window, at) > now;
     if (!counts(known.at)) others[counted] = 0;
-    const own = isOfTokens(name)
-      ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
-      : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
+    const own =
+      limitKinds[name].counts === "tokens"
+        ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
+        : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
     load[counted] = others[counted] + own;
   }
   return { limits: sharesOf(limits, others, instances), load };

@@ -7,12 +7,11 @@ import { type Bound, noLoad, type Size, usedOf, withRequest } from "../store/lim
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { dayNumberOf } from "../time/seoul.ts";
+import { dayNumberOf, minuteWindowSeconds } from "../time/seoul.ts";
 import { noResponse } from "../time/wait.ts";
-import { minuteWindowSeconds } from "../time/windows.ts";
 import type { KeyLimits, LimitName, SubjectId } from "../domain/keys.ts";
 import { anyHasLimit, hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
-import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
+import { type Admission, isWorthWaiting, type SettledAdmission } from "../domain/admissions.ts";
 
 /** What holds while the database does not answer: this process's share of the limits, nothing, or no request is admitted. */
 export type LimitsFallback = "local" | "open" | "closed";
@@ -133,7 +132,7 @@ export interface Group {
 }
 
 /** What this process has of one subject. */
-const newLease = (id: SubjectId) => ({
+export const newLease = (id: SubjectId) => ({
   id,
   /** Held by requests in flight: the database has at least as much. */
   places: 0,
@@ -157,11 +156,6 @@ const newLease = (id: SubjectId) => ({
 interface Correction {
   second: number;
   requests: number;
-}
-
-/** What this process has of a subject. */
-export function leaseOf({ leases }: Pick<State, "leases">, id: SubjectId): SubjectLease {
-  return leases.getOrInsertComputed(id, newLease);
 }
 
 /** The group of requests with these claims, which are its latest. */
@@ -188,31 +182,18 @@ export function needsWrite({ waiting, claims }: Group): boolean {
   return false;
 }
 
-/** @param now by the monotonic clock. @returns how much it reserves, and what counts with it; undefined if none is left */
-export function takeAhead(
-  group: Group,
-  { claims, tokens, now }: { claims: readonly Claim[]; tokens: number; now: number },
-): Pick<Ahead, "tokens" | "bounds" | "second"> | undefined {
+/** Admits a request without the database. @returns undefined if none is left */
+export function takeAhead(state: State, group: Group, { claims, tokens }: Asked): Admission | undefined {
   const { ahead } = group;
-  if (ahead === undefined || ahead.left === 0 || now >= ahead.endsAt || tokens > ahead.tokens) return undefined;
+  if (ahead === undefined || ahead.left === 0 || state.monotonic() >= ahead.endsAt || tokens > ahead.tokens)
+    return undefined;
   if (!hasSameLimits(ahead.claims, claims)) return undefined;
   ahead.left -= 1;
   group.pace.requests += 1;
   ahead.bounds = withRequest(ahead.bounds, ahead.tokens);
   for (const { lease } of claims) lease.aheadTokens -= ahead.tokens;
-  reserve(claims, ahead.tokens);
-  return ahead;
-}
-
-/** A request that only limits of requests per minute hold gives nothing back. */
-const heldLimits = [...placeLimits, ...tokenLimits];
-
-export function reserve(claims: readonly Claim[], tokens: number): void {
-  if (!anyHasLimit(claims, heldLimits)) return;
-  for (const { lease } of claims) {
-    lease.places += 1;
-    lease.tokens += tokens;
-  }
+  const { second, bounds } = ahead;
+  return new Admitted(state, group, { claims, tokens: ahead.tokens, second, bounds });
 }
 
 /** Gives back what nobody came for. */
@@ -267,14 +248,6 @@ const nothingLeased = { at: 0, handOver: () => undefined, end: () => {}, cancel:
 export const unlimited: Admission = { ...nothingLeased, refusedBy: undefined, waitMs: 0, used: () => undefined };
 export const unavailable: Admission = { ...unlimited, refusedBy: "unavailable" };
 
-/** An admitted request, whose place and tokens are held. */
-interface Admitted extends Pick<Asked, "claims" | "tokens"> {
-  /** In which it counts as a request. */
-  second: number;
-  /** What counts, the request included; none while the database fails. */
-  bounds: readonly Bound[];
-}
-
 /** What is counted against a limit. */
 const usedIn =
   (bounds: readonly Bound[]): Admission["used"] =>
@@ -283,15 +256,55 @@ const usedIn =
     return load && usedOf(load, name, isCharged);
   };
 
-export function admitted(state: State, group: Group, { claims, tokens, second, bounds }: Admitted): Admission {
-  let isEnded = !anyHasLimit(claims, heldLimits);
-  let isCounted = false;
-  let isCancelled = false;
+/** A request that only limits of requests per minute hold gives nothing back. */
+const heldLimits = [...placeLimits, ...tokenLimits];
 
-  function end(): void {
-    if (isEnded) return;
-    isEnded = true;
-    const waits = isCounted && (state.degraded || state.areCountsWaiting());
+interface AdmittedRequest extends Pick<Asked, "claims" | "tokens"> {
+  /** In which it counts as a request. */
+  second: number;
+  /** What counts, the request included; none while the database fails. */
+  bounds: readonly Bound[];
+}
+
+/** Holds the place and the tokens of an admitted request until it ends. */
+export class Admitted implements Admission {
+  readonly refusedBy = undefined;
+  readonly at = 0;
+  readonly waitMs = 0;
+  readonly used: Admission["used"];
+  readonly #state: State;
+  readonly #group: Group;
+  readonly #request: AdmittedRequest;
+  #isEnded: boolean;
+  #isCounted = false;
+  #isCancelled = false;
+
+  constructor(state: State, group: Group, request: AdmittedRequest) {
+    const { claims, tokens, bounds } = request;
+    this.used = usedIn(bounds);
+    this.#state = state;
+    this.#group = group;
+    this.#request = request;
+    this.#isEnded = !anyHasLimit(claims, heldLimits);
+    if (this.#isEnded) return;
+    for (const { lease } of claims) {
+      lease.places += 1;
+      lease.tokens += tokens;
+    }
+  }
+
+  handOver(): SettledAdmission | undefined {
+    const subjects: SubjectId[] = [];
+    for (const { lease, limits } of this.#request.claims) if (hasLimit(limits, tokenLimits)) subjects.push(lease.id);
+    this.#isCounted = subjects.length > 0;
+    return this.#isCounted ? { subjects, instance: this.#state.instance } : undefined;
+  }
+
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const [state, group, { claims, tokens }] = [this.#state, this.#group, this.#request];
+    const waits = this.#isCounted && (state.degraded || state.areCountsWaiting());
     if (waits) state.uncounted.add(group);
     for (const { lease } of claims) {
       lease.places -= 1;
@@ -305,29 +318,17 @@ export function admitted(state: State, group: Group, { claims, tokens, second, b
     if (!state.degraded) state.wake(isUrgent);
   }
 
-  return {
-    refusedBy: undefined,
-    at: 0,
-    waitMs: 0,
-    used: usedIn(bounds),
-    handOver() {
-      const subjects: SubjectId[] = [];
-      for (const { lease, limits } of claims) if (hasLimit(limits, tokenLimits)) subjects.push(lease.id);
-      isCounted = subjects.length > 0;
-      return isCounted ? { subjects, instance: state.instance } : undefined;
-    },
-    end,
-    cancel() {
-      if (isCancelled) return;
-      isCancelled = true;
-      end();
-      const counting = claims.filter(({ limits }) => hasLimit(limits, requestLimits));
-      if (counting.length === 0) return;
-      for (const { lease } of counting) lease.corrections.push({ second, requests: -1 });
-      state.changed.add(group);
-      if (!state.degraded) state.wake(false);
-    },
-  };
+  cancel(): void {
+    if (this.#isCancelled) return;
+    this.#isCancelled = true;
+    this.end();
+    const [state, { claims, second }] = [this.#state, this.#request];
+    const counting = claims.filter(({ limits }) => hasLimit(limits, requestLimits));
+    if (counting.length === 0) return;
+    for (const { lease } of counting) lease.corrections.push({ second, requests: -1 });
+    state.changed.add(this.#group);
+    if (!state.degraded) state.wake(false);
+  }
 }
 
 /** Now by the database's clock, as far as it was heard. */

@@ -5,19 +5,14 @@ import { generatePassword } from "../admin/session/password.ts";
 import { pricesSetting } from "../admin/usage/prices.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { startDemoBackend } from "../demo/backend.ts";
-import { runSimulatedGpuAgent } from "../demo/gpu-host.ts";
-import { loadInMinute } from "../demo/past.ts";
 import { demoModel } from "../demo/personas.ts";
 import { demoPrices } from "../demo/prices.ts";
-import { seed, type SeededDemo } from "../demo/seed.ts";
-import { createFaults, runSimulatedClient } from "../demo/simulated-clients.ts";
+import { seed, simulateActivity } from "../demo/seed.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { withServerSettings } from "./env-file.ts";
 import { createLog } from "../log/log.ts";
 import type { Server } from "../server/server.ts";
 import { CommandError, type CommandIo, readArguments } from "./command.ts";
-import { minuteOf } from "../time/seoul.ts";
-import { wait } from "../time/wait.ts";
 import { startServing, untilStopped } from "./serve.ts";
 import { settingsOf } from "./settings.ts";
 
@@ -109,18 +104,6 @@ async function startOnFreePort(environment: Environment, io: CommandIo): Promise
     if (!portInUse || (environment["PORT"] ?? "") !== "") throw error;
     return start({ ...environment, PORT: "0" });
   }
-}
-
-/** Continues the past of the clients and of the GPUs. */
-async function simulateActivity(seeded: SeededDemo, server: Server, signal: AbortSignal): Promise<void> {
-  const load = (minute: number): number => loadInMinute(seeded.keys, minute);
-  const shared = { url: server.url, since: seeded.pastEndsAt, clock: Date.now, wait, load, signal };
-  const nextFault = createFaults(Date.now);
-  const clients = seeded.clients.map(({ persona, key }, index) =>
-    runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),
-  );
-  const loadNow = (): number => load(minuteOf(Date.now()));
-  await Promise.all([...clients, runSimulatedGpuAgent(server.adminUrl, seeded.gpuHostKey, loadNow, signal)]);
 }
 
 function welcome(server: Server, key: string, dataDir: string, { username, password }: Config["admin"]): string {

@@ -15,7 +15,6 @@ const flags = {
   host: { type: "string" },
   once: { type: "boolean", default: false },
   "dry-run": { type: "boolean", default: false },
-  script: { type: "boolean", default: false },
 } as const;
 
 /** `hostName` is what the system calls this host. @throws CommandError */
@@ -24,16 +23,14 @@ export function readPushGpuOptions(
   { env, readFile, hostName }: { env: Environment; readFile: (file: string) => string; hostName: string },
 ) {
   const { values } = readArguments("push-gpu", args, flags);
-  const onlyPrints = values.script || values["dry-run"];
   return {
-    script: values.script,
     once: values.once,
     intervalMs: Math.round(1000 * numberOf("--interval", values.interval, "number", 0.1, 3600)),
     gpuIdOffset: numberOf("--gpu-id-offset", values["gpu-id-offset"], "whole number", 0, 255),
     /** Names this host in the console. */
     host: values.host === undefined ? defaultHost(hostName) : checkedHost(values.host),
     /** Undefined if samples are only printed. */
-    target: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
+    target: values["dry-run"] ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
   };
 }
 

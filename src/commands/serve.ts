@@ -13,7 +13,7 @@ import { CommandError, type CommandIo, serveProcessCommand, readArguments } from
 import { envFileOption, withServerSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
-import { addressOf, connectTo } from "../proxy/upstream/connect-timeout.ts";
+import { addressOf, connectTo } from "../proxy/upstream/connections.ts";
 import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { checkHealth, probeUpstream } from "../proxy/upstream/probe.ts";
 import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";

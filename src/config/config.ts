@@ -16,7 +16,8 @@ import {
   integer,
   invalid,
   list,
-  port,
+  optionalInteger,
+  optionalText,
   readClientRules,
   readFile,
   readOrigins,
@@ -34,7 +35,7 @@ import {
 export type { Environment };
 
 const secret = {
-  ...text(Type.Optional(Type.String({ pattern: visibleAscii })), "visible ASCII characters"),
+  ...optionalText("visible ASCII characters", { pattern: visibleAscii }),
   secret: true,
 };
 const groups = {
@@ -50,15 +51,15 @@ export const variables = {
     allowed: "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket",
   },
   PROXY_UPSTREAM_API_KEY: secret,
-  PROXY_ALIAS_MODEL: text(Type.Optional(Type.String()), "a model name"),
+  PROXY_ALIAS_MODEL: optionalText("a model name"),
   PROXY_ALIAS_REWRITE_ALL: choice(["on", "off"], "off"),
-  PROXY_FAMILY_MODEL: text(Type.Optional(Type.String()), "a model name"),
+  PROXY_FAMILY_MODEL: optionalText("a model name"),
   PROXY_VENDOR_PREFIXES: {
     schema: Type.Array(Type.String(), { default: ["anthropic", "claude"] }),
     read: list,
     allowed: "prefixes separated by commas",
   },
-  MODELS_FILE: text(Type.Optional(Type.String()), "a file"),
+  MODELS_FILE: optionalText("a file"),
   PROXY_HAN_GUARD: choice(["on", "off"], "on"),
   PROXY_FORCE_STREAM_USAGE: choice(["off", "final", "continuous"], "off"),
   CLIENT_RULES: {
@@ -86,14 +87,10 @@ export const variables = {
     read: list,
     allowed: "up to 64 globs that begin with /v1/, such as /v1/files*, separated by commas",
   },
-  PUBLIC_URL: text(
-    Type.Optional(Type.String({ pattern: "^https?://[^\\s/?#@]+$" })),
-    "an origin such as https://gate.example.com, without /v1",
-  ),
-  CONTACT: text(
-    Type.Optional(Type.String({ maxLength: 300, pattern: "^[^\\x00-\\x1f\\x7f]+$" })),
-    "a sentence of at most 300 characters",
-  ),
+  PUBLIC_URL: optionalText("an origin such as https://gate.example.com, without /v1", {
+    pattern: "^https?://[^\\s/?#@]+$",
+  }),
+  CONTACT: optionalText("a sentence of at most 300 characters", { maxLength: 300, pattern: "^[^\\x00-\\x1f\\x7f]+$" }),
   PROXY_STREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
@@ -105,14 +102,8 @@ export const variables = {
     "an address or name to listen on, or unix:/ and the path of a socket",
   ),
   SOCKET_MODE: text(Type.String({ default: "0666", pattern: "^0?[0-7]{3}$" }), "a mode in octal, such as 0660"),
-  PROXY_MAX_CONCURRENCY: {
-    ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
-    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-  },
-  PROXY_MAX_PREFILL_TOKENS: {
-    ...integer({ minimum: 1, maximum: 1_000_000_000, default: 1 }),
-    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
-  },
+  PROXY_MAX_CONCURRENCY: optionalInteger({ minimum: 1, maximum: 1_000_000 }),
+  PROXY_MAX_PREFILL_TOKENS: optionalInteger({ minimum: 1, maximum: 1_000_000_000 }),
   LIMITS_FALLBACK: {
     ...choice(["local", "open", "closed"], "local"),
     allowed:
@@ -122,19 +113,19 @@ export const variables = {
   PROXY_QUEUE_TIMEOUT_LOW: seconds({ default: 3600 }),
   PROXY_BACKEND_WAIT: seconds({ default: 0 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
-  PORT: port,
-  ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
-  ADMIN_HOST: text(Type.Optional(Type.String({ pattern: hostPattern })), "an address or name to listen on"),
-  TLS_CERT: text(Type.Optional(Type.String()), "a file"),
-  TLS_KEY: text(Type.Optional(Type.String()), "a file"),
+  // 0: the kernel chooses a free port.
+  PORT: integer({ minimum: 0, maximum: 65_535, default: 8080 }),
+  ADMIN_PORT: optionalInteger({ minimum: 0, maximum: 65_535 }),
+  ADMIN_HOST: optionalText("an address or name to listen on", { pattern: hostPattern }),
+  TLS_CERT: optionalText("a file"),
+  TLS_KEY: optionalText("a file"),
   DATA_DIR: text(Type.String({ default: "./data" }), "a folder"),
   USAGE_MINUTES_DAYS: integer({ minimum: 1, maximum: 3660, default: 30 }),
   DATABASE_URL: {
     // A password may have a comma, and ends at the last @.
-    ...text(
-      Type.Optional(Type.String({ pattern: "^postgres(ql)?://(?:[^/?#]*@)?[^/?#,]*(?:[/?#]|$)" })),
-      "a postgres:// address with one host",
-    ),
+    ...optionalText("a postgres:// address with one host", {
+      pattern: "^postgres(ql)?://(?:[^/?#]*@)?[^/?#,]*(?:[/?#]|$)",
+    }),
     secret: true,
   },
   PROCESSES: {
@@ -146,15 +137,13 @@ export const variables = {
   ADMIN_USERNAME: text(Type.String({ default: "admin" }), "a user name"),
   ADMIN_PASSWORD: chosenSecret({ minLength: 8, minDifferent: 1 }, "at least 8 characters"),
   SECRET_KEY: chosenSecret({ minLength: 16, minDifferent: 8 }, "at least 16 characters, 8 of them different"),
-  ADMIN_URL: text(
-    Type.Optional(Type.String({ pattern: `${securePattern}$` })),
-    "an origin such as https://gate.example.com, or http:// on a loopback address",
-  ),
-  OIDC_ISSUER: text(
-    Type.Optional(Type.String({ pattern: `${securePattern}(/[^?#\\s]*)?$` })),
-    "an https:// address, or http:// on a loopback address",
-  ),
-  OIDC_CLIENT_ID: text(Type.Optional(Type.String()), "the id of a client"),
+  ADMIN_URL: optionalText("an origin such as https://gate.example.com, or http:// on a loopback address", {
+    pattern: `${securePattern}$`,
+  }),
+  OIDC_ISSUER: optionalText("an https:// address, or http:// on a loopback address", {
+    pattern: `${securePattern}(/[^?#\\s]*)?$`,
+  }),
+  OIDC_CLIENT_ID: optionalText("the id of a client"),
   OIDC_CLIENT_SECRET: secret,
   OIDC_CLIENT_SECRET_FILE: {
     schema: Type.Optional(Type.String({ pattern: visibleAscii })),
@@ -178,19 +167,18 @@ export const variables = {
   METRICS_TOKEN: secret,
   METRICS_PER_KEY: choice(["on", "off"], "off"),
   NOTICE_URL: {
-    ...text(Type.Optional(Type.String({ pattern: "^https?://[^\\s/?#]+[^\\s]*$" })), "an http:// or https:// address"),
+    ...optionalText("an http:// or https:// address", { pattern: "^https?://[^\\s/?#]+[^\\s]*$" }),
     secret: true,
   },
   NOTICE_SECRET: {
-    ...text(
-      Type.Optional(Type.String({ pattern: "^whsec_(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" })),
-      "whsec_ and base64",
-    ),
+    ...optionalText("whsec_ and base64", {
+      pattern: "^whsec_(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    }),
     secret: true,
   },
   REQUEST_LOG_DAYS: integer({ minimum: 0, maximum: 3650, default: 7 }),
   REQUEST_LOG_ROWS: integer({ minimum: 1000, maximum: 1_000_000_000, default: 5_000_000 }),
-  BACKUP_DIR: text(Type.Optional(Type.String()), "an existing folder"),
+  BACKUP_DIR: optionalText("an existing folder"),
   BACKUP_AT: text(
     Type.String({ default: "03:30", pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }),
     "a time of the day in Seoul, such as 03:30",

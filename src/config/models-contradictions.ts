@@ -3,42 +3,39 @@ import { type ModelsFile, upstreamUrl } from "./models-schema.ts";
 import { invalid, visibleAscii } from "./setting-kinds.ts";
 import type { YamlFault, YamlPath, YamlText } from "./yaml.ts";
 
-interface Contradiction {
-  path: YamlPath;
-  problem: string;
-}
+type Say = (path: YamlPath, problem: string) => void;
 
 /** What is wrong in a file whose members are all allowed one by one. */
 export function findContradictions(
-  file: ModelsFile,
+  { backends, models = {}, default_model: byDefault }: ModelsFile,
   lineOf: YamlText["lineOf"],
   environment: Environment,
 ): YamlFault[] {
-  const { backends, models = {}, default_model: byDefault } = file;
-  const problems = [
-    ...Object.entries(backends).flatMap(([name, backend]) => backendProblems(name, backend, environment)),
-    ...Object.entries(models).flatMap(([name, model]) => backendsOfModelProblems(name, model.backends, backends)),
-    ...nameProblems(models, lineOf),
-    ...Object.entries(models).flatMap(([name, model]) => engineProblems(name, model, backends, environment)),
-  ];
-  if (byDefault !== undefined && !Object.keys(models).some((name) => sameName(name, byDefault))) {
-    problems.push({ path: ["default_model"], problem: "is no model of this file; use the name of one" });
+  const faults: YamlFault[] = [];
+  const say: Say = (path, problem) => faults.push({ line: lineOf(path), path, problem });
+  for (const [name, { url, api_key_env: variable }] of Object.entries(backends)) {
+    if (upstreamUrl.read(url) === invalid)
+      say(["backends", name, "url"], `its value is not allowed; use ${upstreamUrl.allowed}`);
+    const problem = variable === undefined ? undefined : findKeyProblem(variable, environment);
+    if (problem !== undefined) say(["backends", name, "api_key_env"], problem);
   }
-  return problems.map(({ path, problem }) => ({ line: lineOf(path), path, problem }));
-}
-
-function backendProblems(
-  name: string,
-  { url, api_key_env: variable }: ModelsFile["backends"][string],
-  environment: Environment,
-): Contradiction[] {
-  const problems: Contradiction[] = [];
-  if (upstreamUrl.read(url) === invalid) {
-    problems.push({ path: ["backends", name, "url"], problem: `its value is not allowed; use ${upstreamUrl.allowed}` });
+  for (const [name, { backends: named, private_cache: shares = "off" }] of Object.entries(models)) {
+    for (const [at, backend] of named.entries()) {
+      const path = ["models", name, "backends", at];
+      if (!Object.hasOwn(backends, backend))
+        say(path, `${quoted(backend)} is no backend of this file; use ${listed(Object.keys(backends))}`);
+      else if (named.indexOf(backend) < at) say(path, `${quoted(backend)} stands here twice`);
+    }
+    // What a body says to the engine is written before one is chosen.
+    if (new Set(named.map((one) => backends[one]?.priority)).size > 1)
+      say(["models", name, "backends"], "they differ in priority; use the same for all of a model");
+    if (shares !== "off" && (environment["SECRET_KEY"] ?? "") === "")
+      say(["models", name, "private_cache"], "it requires SECRET_KEY; set it, the same everywhere");
   }
-  const problem = variable === undefined ? undefined : findKeyProblem(variable, environment);
-  if (problem !== undefined) problems.push({ path: ["backends", name, "api_key_env"], problem });
-  return problems;
+  sayOfNames(models, lineOf, say);
+  if (byDefault !== undefined && !Object.keys(models).some((name) => sameName(name, byDefault)))
+    say(["default_model"], "is no model of this file; use the name of one");
+  return faults;
 }
 
 /** Read by other commands, and by the driver of PostgreSQL. */
@@ -58,59 +55,21 @@ function findKeyProblem(variable: string, environment: Environment): string | un
   return "the value of this environment variable is no key; use visible ASCII characters";
 }
 
-function backendsOfModelProblems(
-  name: string,
-  named: readonly string[],
-  backends: ModelsFile["backends"],
-): Contradiction[] {
-  return named.flatMap((backend, at) => {
-    const path = ["models", name, "backends", at];
-    if (!Object.hasOwn(backends, backend)) {
-      return [{ path, problem: `${quoted(backend)} is no backend of this file; use ${listed(Object.keys(backends))}` }];
-    }
-    return named.indexOf(backend) < at ? [{ path, problem: `${quoted(backend)} stands here twice` }] : [];
-  });
-}
-
-/** What a body says to the engine is written before one is chosen. */
-function engineProblems(
-  name: string,
-  { backends: named, private_cache: shares = "off" }: NonNullable<ModelsFile["models"]>[string],
-  backends: ModelsFile["backends"],
-  { SECRET_KEY = "" }: Environment,
-): Contradiction[] {
-  const orders = new Set(named.map((one) => backends[one]?.priority));
-  return [
-    ...(orders.size > 1
-      ? [{ path: ["models", name, "backends"], problem: "they differ in priority; use the same for all of a model" }]
-      : []),
-    ...(shares !== "off" && SECRET_KEY === ""
-      ? [{ path: ["models", name, "private_cache"], problem: "it requires SECRET_KEY; set it, the same everywhere" }]
-      : []),
-  ];
-}
-
 /** Requests may name a model by each of these: none may mean two models, or be taken for a mark that is read before it. */
-function nameProblems(models: NonNullable<ModelsFile["models"]>, lineOf: YamlText["lineOf"]): Contradiction[] {
+function sayOfNames(models: NonNullable<ModelsFile["models"]>, lineOf: YamlText["lineOf"], say: Say): void {
+  const names = Object.keys(models).map((name): [string, YamlPath] => [name, ["models", name]]);
+  const aliases = Object.entries(models).flatMap(([model, { aliases: own = [] }]) =>
+    own.map((name, at): [string, YamlPath] => [name, ["models", model, "aliases", at]]),
+  );
   const seen = new Map<string, YamlPath>();
-  const entries = Object.entries(models).map(([name, model]) => ({ name, aliases: model.aliases ?? [] }));
-  const named = [
-    ...entries.map(({ name }) => ({ name, path: ["models", name] })),
-    ...entries.flatMap(({ name: model, aliases }) =>
-      aliases.map((name, at) => ({ name, path: ["models", model, "aliases", at] })),
-    ),
-  ];
-  return named.flatMap(({ name, path }) => {
-    const ending = markEndings.find((mark) => name.toLowerCase().endsWith(mark));
-    if (ending !== undefined)
-      return [{ path, problem: `${quoted(name)} ends in ${ending}, which is not part of a name` }];
-    const before = seen.get(name.toLowerCase());
-    seen.set(name.toLowerCase(), before ?? path);
-    if (before === undefined) return [];
-    return [
-      { path, problem: `${quoted(name)} stands for a model twice, in any case of letters; see line ${lineOf(before)}` },
-    ];
-  });
+  for (const [name, path] of [...names, ...aliases]) {
+    const lower = name.toLowerCase();
+    const ending = markEndings.find((mark) => lower.endsWith(mark));
+    const before = seen.get(lower);
+    if (ending !== undefined) say(path, `${quoted(name)} ends in ${ending}, which is not part of a name`);
+    else if (before === undefined) seen.set(lower, path);
+    else say(path, `${quoted(name)} stands for a model twice, in any case of letters; see line ${lineOf(before)}`);
+  }
 }
 
 /** Taken off a name before it is looked up. */

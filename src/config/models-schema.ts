@@ -11,9 +11,20 @@ const says = (description: string, allowed: string): { description: string; erro
 
 const maxTokens = 1_000_000_000;
 
-const tokens = (description: string) =>
+const count = (description: string, maximum = maxTokens) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum, ...says(description, `a whole number from 1 to ${maximum}`) }));
+
+const word = (pattern: string, description: string, allowed: string, options = {}) =>
+  Type.Optional(Type.String({ pattern, ...options, ...says(description, allowed) }));
+
+const oneOf = <const T extends string>(values: readonly T[], description: string, allowed: string, options = {}) =>
   Type.Optional(
-    Type.Integer({ minimum: 1, maximum: maxTokens, ...says(description, `a whole number from 1 to ${maxTokens}`) }),
+    Type.Unsafe<T>(
+      Type.Union(
+        values.map((value) => Type.Literal(value)),
+        { ...options, ...says(description, allowed) },
+      ),
+    ),
   );
 
 const flag = (description: string, byDefault?: boolean) =>
@@ -38,34 +49,14 @@ const backend = Type.Object(
       pattern: upstreamPattern,
       ...says("Where the backend is: an address with any path prefix, or a UNIX socket.", upstreamUrl.allowed),
     }),
-    api_key_env: Type.Optional(
-      Type.String({
-        pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
-        ...says(
-          "The environment variable with the key that the backend gets as a bearer token.",
-          "the name of an environment variable",
-        ),
-      }),
+    api_key_env: word(
+      "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+      "The environment variable with the key that the backend gets as a bearer token.",
+      "the name of an environment variable",
     ),
-    max_concurrency: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1_000_000,
-        ...says(
-          "How many requests it gets at once. Default: PROXY_MAX_CONCURRENCY.",
-          "a whole number from 1 to 1000000",
-        ),
-      }),
-    ),
-    max_prefill_tokens: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: maxTokens,
-        ...says(
-          "It reads one prompt at a time of which more is not in its cache. Default: PROXY_MAX_PREFILL_TOKENS.",
-          `a whole number from 1 to ${maxTokens}`,
-        ),
-      }),
+    max_concurrency: count("How many requests it gets at once. Default: PROXY_MAX_CONCURRENCY.", 1_000_000),
+    max_prefill_tokens: count(
+      "It reads one prompt at a time of which more is not in its cache. Default: PROXY_MAX_PREFILL_TOKENS.",
     ),
     spill: flag("Use it only while the other backends of a model are full or out.", false),
     retry_503: flag("Its 503 comes from the engine, so a request may then go to another backend.", false),
@@ -74,27 +65,20 @@ const backend = Type.Object(
       "On /v1/messages, its input includes what came from a cache, as other gateways' does.",
       false,
     ),
-    priority: Type.Optional(
-      Type.Union([Type.Literal("low_first"), Type.Literal("high_first")], {
-        ...says(
-          "Tell the engine whose requests come first: the lowest number, or the highest.",
-          "low_first or high_first",
-        ),
-      }),
+    priority: oneOf(
+      ["low_first", "high_first"],
+      "Tell the engine whose requests come first: the lowest number, or the highest.",
+      "low_first or high_first",
     ),
-    engine_members: Type.Optional(
-      Type.Union([Type.Literal("pass"), Type.Literal("drop")], {
-        default: "pass",
-        ...says("What becomes of members with which clients speak to the engine as its operator.", "pass or drop"),
-      }),
+    engine_members: oneOf(
+      ["pass", "drop"],
+      "What becomes of members with which clients speak to the engine as its operator.",
+      "pass or drop",
+      { default: "pass" },
     ),
-    health: Type.Optional(
-      Type.String({
-        pattern: "^/[\\x21-\\x7e]{0,255}$",
-        default: "/health",
-        ...says("The path that tells whether it is up.", "a path that begins with /"),
-      }),
-    ),
+    health: word("^/[\\x21-\\x7e]{0,255}$", "The path that tells whether it is up.", "a path that begins with /", {
+      default: "/health",
+    }),
   },
   { ...strict, ...says("A language-model server.", "members such as url") },
 );
@@ -106,12 +90,7 @@ const model = Type.Object(
       maxItems: 1000,
       ...says("The backends that serve it.", "a list of names of backends"),
     }),
-    served_as: Type.Optional(
-      Type.String({
-        pattern: "^[^\\x00-\\x1f\\x7f]{1,400}$",
-        ...says("What the backends call it. Default: its name.", "a model name"),
-      }),
-    ),
+    served_as: word("^[^\\x00-\\x1f\\x7f]{1,400}$", "What the backends call it. Default: its name.", "a model name"),
     aliases: Type.Optional(
       Type.Array(
         Type.String({ pattern: aliasPattern, errorMessage: "use a name, or the beginning of names with * at its end" }),
@@ -129,10 +108,10 @@ const model = Type.Object(
     ),
     reasoning: flag("It has a mode that thinks and one that does not, which NAME-nonthinking asks for.", false),
     han_guard: flag("Discourage stray Chinese characters by the system prompt. Default: PROXY_HAN_GUARD."),
-    force_stream_usage: Type.Optional(
-      Type.Union([Type.Literal("off"), Type.Literal("final"), Type.Literal("continuous")], {
-        ...says("Ask for the usage of streams. Default: PROXY_FORCE_STREAM_USAGE.", "one of off, final, continuous"),
-      }),
+    force_stream_usage: oneOf(
+      ["off", "final", "continuous"],
+      "Ask for the usage of streams. Default: PROXY_FORCE_STREAM_USAGE.",
+      "one of off, final, continuous",
     ),
     client_rules: Type.Optional(
       Type.Union([Type.Literal("auto"), Type.Array(Type.Union(clientRules.map((name) => Type.Literal(name))))], {
@@ -142,13 +121,13 @@ const model = Type.Object(
         ),
       }),
     ),
-    private_cache: Type.Optional(
-      Type.Union([Type.Literal("off"), Type.Literal("team"), Type.Literal("key")], {
-        ...says("Share what the engine has cached within a team, or a key, alone.", "one of off, team, key"),
-      }),
+    private_cache: oneOf(
+      ["off", "team", "key"],
+      "Share what the engine has cached within a team, or a key, alone.",
+      "one of off, team, key",
     ),
-    context_tokens: tokens("The longest context. Default: MAX_CONTEXT_TOKENS."),
-    max_output_tokens: tokens("The highest max_tokens that is forwarded. Default: MAX_OUTPUT_TOKENS."),
+    context_tokens: count("The longest context. Default: MAX_CONTEXT_TOKENS."),
+    max_output_tokens: count("The highest max_tokens that is forwarded. Default: MAX_OUTPUT_TOKENS."),
   },
   { ...strict, ...says("A model, under its name everywhere but at the backends.", "members such as backends") },
 );

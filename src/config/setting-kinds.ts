@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import {
+  type StringOptions,
   type TInteger,
   type TNumber,
   type TOptional,
@@ -20,14 +21,16 @@ export interface Variable<S extends TSchema> {
 
 export const invalid = Symbol("invalid");
 
-export const integer = (options: { minimum: number; maximum: number; default: number }): Variable<TInteger> => ({
+export const integer = (options: { minimum: number; maximum: number; default?: number }): Variable<TInteger> => ({
   schema: Type.Integer(options),
   read: (text: string) => (/^\d{1,16}$/.test(text) ? Number(text) : invalid),
   allowed: `a whole number from ${options.minimum} to ${options.maximum}`,
 });
 
-/** 0: the kernel chooses a free port. */
-export const port = integer({ minimum: 0, maximum: 65_535, default: 8080 });
+export const optionalInteger = (options: { minimum: number; maximum: number }): Variable<TOptional<TInteger>> => ({
+  ...integer(options),
+  schema: Type.Optional(Type.Integer(options)),
+});
 
 /** JavaScript timers overflow above 2^31 ms, which is 2 147 483 seconds. */
 const maxSeconds = 2_000_000;
@@ -54,6 +57,9 @@ export const text = <S extends TSchema>(schema: S, allowed: string): Variable<S>
   read: (value: string) => value,
   allowed,
 });
+
+export const optionalText = (allowed: string, options: StringOptions = {}): Variable<TOptional<TString>> =>
+  text(Type.Optional(Type.String(options)), allowed);
 
 export const list = (value: string): string[] =>
   value
@@ -120,16 +126,14 @@ export const chosenSecret = (
   secret: true,
 });
 
-export const upstreamAddress = (
-  name: string,
-): {
-  /** Names it in the log. */
-  name: string;
-  /** Origin and path prefix; no trailing slash and no `/v1`. */
-  baseUrl: string;
-  /** The path of a UNIX socket; undefined: the origin says where to connect. */
-  socket: string | undefined;
-} =>
-  name.startsWith("unix:")
-    ? { name, baseUrl: "http://localhost", socket: name.slice("unix:".length) }
-    : { name, baseUrl: name, socket: undefined };
+/** @param name names it in the log */
+export function upstreamAddress(name: string) {
+  const isSocket = name.startsWith("unix:");
+  return {
+    name,
+    /** Origin and path prefix; no trailing slash and no `/v1`. */
+    baseUrl: isSocket ? "http://localhost" : name,
+    /** The path of a UNIX socket; undefined: the origin says where to connect. */
+    socket: isSocket ? name.slice("unix:".length) : undefined,
+  };
+}

@@ -10,13 +10,14 @@ import type { Key } from "../store/keys/contract.ts";
 import { openWriter } from "../store/sqlite/engine.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import { msPerDay } from "../time/seoul.ts";
-import { generatePast, writePast } from "./past.ts";
+import { minuteOf, msPerDay } from "../time/seoul.ts";
+import { wait } from "../time/wait.ts";
+import { runSimulatedGpuAgent } from "./gpu-host.ts";
+import { generatePast, loadInMinute, writePast } from "./past.ts";
 import { writePastGpus } from "./past-gpus.ts";
 import { type Persona, personas } from "./personas.ts";
+import { createFaults, runSimulatedClient } from "./simulated-clients.ts";
 import { isActiveAt } from "./traffic.ts";
-
-export type SeededDemo = Awaited<ReturnType<typeof seed>>;
 
 interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
   /** Host and port, as the request log shows them. */
@@ -69,6 +70,22 @@ async function fill(
     /** Epoch milliseconds. */
     pastEndsAt: now,
   };
+}
+
+/** Continues the past of the clients and of the GPUs. */
+export async function simulateActivity(
+  { keys, pastEndsAt, clients, gpuHostKey }: Awaited<ReturnType<typeof seed>>,
+  { url, adminUrl }: { url: string; adminUrl: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const load = (minute: number): number => loadInMinute(keys, minute);
+  const shared = { url, since: pastEndsAt, clock: Date.now, wait, load, signal };
+  const nextFault = createFaults(Date.now);
+  const running = clients.map(({ persona, key }, index) =>
+    runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),
+  );
+  const loadNow = (): number => load(minuteOf(Date.now()));
+  await Promise.all([...running, runSimulatedGpuAgent(adminUrl, gpuHostKey, loadNow, signal)]);
 }
 
 async function createKey(store: Store, name: string, now: number, daysAgo: number): Promise<Key> {

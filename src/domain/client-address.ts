@@ -1,24 +1,18 @@
 import { isIP } from "node:net";
 
 /**
- * The client's address as the outermost trusted proxy saw it: our own proxies wrote the last `trustedHops` entries, and
- * anyone may have written those before.
- * @param forwardedFor the header X-Forwarded-For. @param socketAddress the other end of the connection
+ * @returns finds the client's address as the outermost trusted proxy saw it: our own proxies wrote the last `trustedHops`
+ * entries of X-Forwarded-For, and anyone may have written those before
  */
-export function clientAddress(forwardedFor: string | null, socketAddress: string, trustedHops: number): string {
-  const connected = plainAddress(socketAddress) ?? socketAddress;
-  if (forwardedFor === null) return connected;
-  const entries = forwardedFor.split(",");
-  // A shorter list means that the request bypassed the outer proxies; an inner one wrote the first entry.
-  const entry = entries[Math.max(0, entries.length - trustedHops)] ?? "";
-  return plainAddress(entry.trim()) ?? connected;
-}
-
-/** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
 export const clientAddressOf =
   (trustedHops: number) =>
-  ({ headers }: Request, socketAddress = ""): string =>
-    clientAddress(trustedHops === 0 ? null : headers.get("x-forwarded-for"), socketAddress, trustedHops);
+  ({ headers }: Pick<Request, "headers">, socketAddress = ""): string => {
+    const connected = plainAddress(socketAddress) ?? socketAddress;
+    const entries = trustedHops === 0 ? undefined : headers.get("x-forwarded-for")?.split(",");
+    // A shorter list means that the request bypassed the outer proxies; an inner one wrote the first entry.
+    const entry = entries?.[Math.max(0, entries.length - trustedHops)] ?? "";
+    return plainAddress(entry.trim()) ?? connected;
+  };
 
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it

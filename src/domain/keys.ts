@@ -95,14 +95,6 @@ export function matchesGlob(glob: string, text: string): boolean {
   return /^\**$/.test(glob.slice(at));
 }
 
-/** The token in `Authorization: Bearer …`; the scheme is case-insensitive. */
-export const findBearer = (headers: Headers): string | undefined =>
-  /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
-
-/** The API key of a request: the bearer token, or else `x-api-key`. Other authorization schemes are ignored. */
-export const findCredential = (headers: Headers): string | undefined =>
-  findBearer(headers) ?? (headers.get("x-api-key") || undefined);
-
 /** Eight characters would reveal too much of a short key. */
 export function maskKey(key: string): string {
   return key.length < 16 ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`;

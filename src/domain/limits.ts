@@ -1,9 +1,9 @@
 // The kinds of limits that a key may have. What knows of kinds derives from this table: rules, body schemas, headers, errors,
 // metrics, sums, and the fields and bars of the console. A kind in a new window also needs the end of that window
-// (`src/time/windows.ts`), its sum (`src/store/limits/take-leases.ts`; on PostgreSQL in `tollgate_take_leases` too), and the
+// (`src/time/seoul.ts`), its sum (`src/store/limits/take-leases.ts`; on PostgreSQL in `tollgate_take_leases` too), and the
 // console's words (`key-limits.ts`).
 
-import type { Window } from "../time/windows.ts";
+import type { Window } from "../time/seoul.ts";
 
 /** What a limit counts: requests that were admitted, input and output tokens, or requests in flight. */
 export type Counts = "requests" | "tokens" | "places";

@@ -43,6 +43,17 @@ export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limi
 /** Neither a success nor a failure: whoever left may have had enough. */
 export const noFailure = "client_left" satisfies Outcome;
 
+/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
+const programs = ["claude-cli", "codex", "opencode"] as const;
+
+export type Program = (typeof programs)[number];
+
+/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
+const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
+
+export const programOf = (userAgent: string | undefined): Program | undefined =>
+  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
+
 /** What Tollgate changed in a request's body. */
 export const requestChanges = [
   "model",

@@ -2,7 +2,7 @@ import { type KeyId, type SubjectId, subjectOf, type TeamId, type UserId } from 
 
 /**
  * The counters of a response. Each has a column in the tables of usage by model and in the request log. A new one also
- * needs its name at the backend (`proxy/stream/event-usage.ts`), in the API and in the console, and migrations.
+ * needs its name at the backend (`proxy/stream/usage.ts`), in the API and in the console, and migrations.
  */
 export const usageTotals = ["inputTokens", "outputTokens"] as const;
 /** Each counts a part of a total. */
@@ -46,12 +46,6 @@ export interface CountedUsage extends Usage, Partial<Record<keyof Charge, number
 /** All that a backend had to have of the input, whatever its dialect calls input. */
 export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
   inputTokens + cachedBesideInputTokens;
-
-/** What of the input the backend had to read; some report what was cached beside the input, which is then all of that. */
-export function readTokensOf(row: Record<"inputTokens" | "cachedInputTokens", number | null>): number {
-  const [input, cached] = [row.inputTokens ?? 0, row.cachedInputTokens ?? 0];
-  return cached > input ? input : input - cached;
-}
 
 /** What of the input came from the backend's cache, as far as it reports that. */
 export const cachedTokensOf = ({ cachedInputTokens = 0 }: Usage): number => cachedInputTokens;

@@ -1,13 +1,3 @@
-// `push-gpu`: reads the GPUs of a host by its vendor's tool, and posts samples to a server, of which it knows the HTTP
-// API.
-//
-//   tool:    runs -> has stopped, hangs, or is stuck in the driver -> runs again, after a wait
-//   samples: read -> latest -> posted, or dropped: too old, replaced by newer ones, or refused
-//
-// It keeps true: to read does not wait for a server that is slow or away (`latest.ts`); one post at a time. An outage
-// is one line of the log, not one a second. The key is only for the host that the operator named (`post-samples.ts`).
-// `push-gpu.sh` is for hosts that cannot run the binary, and for NVIDIA's tool only.
-
 import { type Backoff, wait } from "../time/wait.ts";
 import { findGpuEntry, type SampleSet, type ToolReading } from "./gpu-entry.ts";
 import type { GpuTool, ToolWatchOptions } from "./gpu-tool.ts";

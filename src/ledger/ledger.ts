@@ -15,7 +15,7 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import type { CommittedFlush, FlushId, UsageStore } from "../store/usage/contract.ts";
-import { type Dropped, type FlushedUsage, logRefused, type RefusedUsage, UsageBatch } from "../store/usage/batch.ts";
+import { type FlushedUsage, logRefused, type RefusedUsage, UsageBatch } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
@@ -43,7 +43,7 @@ export interface LedgerOptions {
 type Batch = ReturnType<typeof newBatch>;
 
 /** The events that arrive while the previous flush is being written. */
-const newBatch = (logsRequests: boolean, dropped: Dropped) => ({
+const newBatch = (logsRequests: boolean, dropped: { requests: number }) => ({
   usage: new UsageBatch(logsRequests, dropped),
   /** When its first event arrived, epoch milliseconds. */
   since: 0,
@@ -61,7 +61,7 @@ const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRe
 type State = ReturnType<typeof newState>;
 
 function newState(options: LedgerOptions) {
-  const dropped: Dropped = { requests: 0 };
+  const dropped = { requests: 0 };
   return {
     ...defaults,
     ...options,
@@ -142,24 +142,21 @@ async function writeAll(state: State): Promise<void> {
     const batch = state.gathering;
     state.writing = batch;
     state.gathering = newBatch(state.logsRequests, state.dropped);
-    await write(state, batch.usage.usage(), batch);
+    const usage = batch.usage.usage();
+    // Repeated under the same id, so that the store recognises a flush whose commit succeeded unnoticed.
+    const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
+    for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
+      const failure = await tryWrite(state, usage, id, batch);
+      if (failure === undefined) break;
+      enterDegraded(state, failure.message);
+      state.pause = new AbortController();
+      await wait(retryMs, state.pause.signal);
+    }
     endWaits(batch);
     state.writing = undefined;
   }
   // Reset here, not when the promise resolves: an event that arrives in between must start the next loop.
   state.loop = undefined;
-}
-
-/** Repeats the same usage under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
-async function write(state: State, usage: FlushedUsage, batch: Batch): Promise<void> {
-  const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
-  for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
-    const failure = await tryWrite(state, usage, id, batch);
-    if (failure === undefined) return;
-    enterDegraded(state, failure.message);
-    state.pause = new AbortController();
-    await wait(retryMs, state.pause.signal);
-  }
 }
 
 /** @returns why it failed; undefined if it is committed */
@@ -182,7 +179,7 @@ async function tryWrite(state: State, usage: FlushedUsage, id: FlushId, { added 
     const { refused = [] } = committed;
     const isPlain = responses.length + refused.length === 0;
     observer?.committed(durationMs, isPlain ? increments : countsOf(usage, committed));
-    leaveOut(state, refused);
+    if (refused.length > 0) leaveOut(state, refused);
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");

@@ -2,7 +2,7 @@ import type { BackendSign, Choice } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
 import { ProxyError } from "./errors.ts";
 import type { RequestTracker } from "./request-tracker.ts";
-import { AbortReason, clientLeft, endedByAdmin } from "./upstream/abort-reason.ts";
+import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 import type { Wait } from "./waiting.ts";
 
@@ -39,7 +39,7 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
     const left = tracker.record.backend;
     // It may wait now, and those who watch it see where.
     tracker.record.backend = undefined;
-    tracker.onEndRequested(() => route.end(endedByAdmin()));
+    tracker.onEndRequested(route.end);
     const hasMoved = await route.moveOn().finally(() => (tracker.record.backend = left));
     if (client.aborted) throw clientLeft();
     return hasMoved;
@@ -49,7 +49,6 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
     const { backend: name, reason, expectation, lastTurn } = route;
     const backend = backends().find((one) => one.name === name);
     if (backend === undefined) throw new Error(`There is no backend ${name}.`);
-    tracker.upstreamRequestSent(name);
     tracker.record.reason = reason === "only" ? undefined : reason;
     tracker.record.expectation = expectation;
     tracker.lastTurn = lastTurn;
@@ -100,7 +99,7 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
       const resent = await resend(upstream);
       if (resent !== undefined) return resent;
       // In its place stands what ended since: a wait, or a send that found no connection.
-      tracker.onEndRequested(() => upstream.abort(endedByAdmin()));
+      tracker.onEndRequested(upstream.abort);
       return upstream;
     }
   }

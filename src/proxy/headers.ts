@@ -73,9 +73,15 @@ export function upstreamRequestHeaders(
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
-  for (const name of incoming.keys()) if (isForUs(name) || isOfUser?.(name) === true) headers.delete(name);
+  for (const name of incoming.keys()) {
+    // WSGI, CGI, Rack and PHP read `_` so. Other names with it pass: Codex sends `session_id`.
+    const read = name.includes("_") ? name.replaceAll("_", "-") : name;
+    const isForUs = read === name ? notForwarded.has(name) : notShadowed.has(read) || read.startsWith("x-forwarded-");
+    if (isForUs || isOfUser?.(name) === true) headers.delete(name);
+  }
   if (isDecoded) headers.delete("content-encoding");
-  if (mustBeObject && !isJsonInUtf8(headers.get("content-type"))) headers.set("content-type", "application/json");
+  if (mustBeObject && !jsonInUtf8.test(headers.get("content-type") ?? "application/json"))
+    headers.set("content-type", "application/json");
   if (contentLength !== undefined) headers.set("content-length", String(contentLength));
   // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
@@ -85,17 +91,8 @@ export function upstreamRequestHeaders(
   return headers;
 }
 
-function isForUs(name: string): boolean {
-  if (!name.includes("_")) return notForwarded.has(name);
-  // WSGI, CGI, Rack and PHP read it so. Other names with `_` pass: Codex sends `session_id`.
-  const read = name.replaceAll("_", "-");
-  return notShadowed.has(read) || read.startsWith("x-forwarded-");
-}
-
-/** Also if there is none. LiteLLM would read a form, and other backends another charset, in which quotes stand elsewhere. */
-function isJsonInUtf8(contentType: string | null): boolean {
-  return contentType === null || /^\s*application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(contentType);
-}
+/** LiteLLM would read a form, and other backends another charset, in which quotes stand elsewhere. */
+const jsonInUtf8 = /^\s*application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
 
 /** @param sharesOrigin the console has the origin of `/v1`: a backend's cookies could end or crowd out its session */
 export function clientResponseHeaders(upstream: Headers, sharesOrigin: boolean): Headers {
@@ -111,11 +108,26 @@ export function clientResponseHeaders(upstream: Headers, sharesOrigin: boolean):
   return headers;
 }
 
+/**
+ * A backend's own address (RFC 9110 section 10.2.2) as its client sees it, relative to us: else the client would go past us.
+ * @param target what the reference is relative to
+ * @param base the backend's address and path prefix
+ * @returns any other as it is
+ */
+export function addressForClient(reference: string, target: string, base: URL): string {
+  const found = URL.parse(reference, target);
+  if (found?.origin !== base.origin) return reference;
+  const prefix = base.pathname.replace(/\/$/, "");
+  const path = found.pathname.startsWith(`${prefix}/`) ? found.pathname.slice(prefix.length) : found.pathname;
+  // Two slashes would name a host.
+  return path.replace(/^\/+/, "/") + found.search + found.hash;
+}
+
 /** What is left of a key's limits. Of the same families, the backend's would speak of other limits. */
 export function setLimitHeaders(headers: Headers, pairs: readonly (readonly [name: string, value: string])[]): void {
   if (pairs.length === 0) return;
-  const theirs = [...headers.keys()].filter((name) => limitFamilies.test(name));
-  for (const name of theirs) headers.delete(name);
+  const names = [...headers.keys()];
+  for (const name of names) if (limitFamilies.test(name)) headers.delete(name);
   for (const [name, value] of pairs) headers.set(name, value);
 }
 

@@ -1,4 +1,4 @@
-import type { SubjectId } from "../domain/keys.ts";
+import type { Subject, SubjectId } from "../domain/keys.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 
@@ -70,8 +70,8 @@ export class KeyLines {
   }
 
   /** Whether requests of the subject wait here under the same limit of concurrency: those that arrive line up behind them. */
-  isWaiting(subject: SubjectId, maxConcurrency: number | null): boolean {
-    return this.#lines.get(subject)?.maxConcurrency === maxConcurrency;
+  isWaiting({ id, limits }: Subject): boolean {
+    return this.#lines.get(id)?.maxConcurrency === limits.max_concurrency;
   }
 
   /** A request of the subject has ended, and had taken so long. */

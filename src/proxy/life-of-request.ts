@@ -14,13 +14,19 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { type CodexReader, type ReadUsed, readLimitsLeft, reservationFor, subjectsOf } from "./request/admit.ts";
-import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
-import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
+import {
+  type CodexReader,
+  rateLimitHeaders,
+  type ReadUsed,
+  readLimitsLeft,
+  reservationFor,
+} from "./request/limit-refusals.ts";
+import { type ActiveKey, authenticate, type FindKey, limitedSubjects } from "./request/authenticate.ts";
+import { type Bytes, hasBody, noBody, outgoingBodyOf, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
-import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import { type HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
@@ -38,24 +44,29 @@ import { type ModelListRequest, resolveModelList } from "./response/model-list.t
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { ClientResponse } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
-import { type Program, programOf } from "./rewrite/client-rules.ts";
-import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
-import type { ClientContext, RewriteRequest, Rewritten } from "./rewrite/rewrite.ts";
-import { noUsageAdded } from "./rewrite/stream-options.ts";
+import type {
+  ClientContext,
+  CurrentRewriting,
+  RewriteRequest,
+  Rewriters,
+  Rewriting,
+  Rewritten,
+} from "./rewrite/rewrite.ts";
+import { noUsageAdded } from "./rewrite/requested-stream.ts";
 import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
-import { AbortReason, classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
+import { AbortReason, classifyFailure } from "./upstream/abort-reason.ts";
 import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
-import { isEventStream } from "./stream/body-kind.ts";
+import { mediaTypeOf } from "./stream/body-kind.ts";
 import type { HabitsOf } from "./stream/usage.ts";
 import { type RequestQueue, Wait } from "./waiting.ts";
 import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
-import type { KeyId } from "../domain/keys.ts";
+import type { KeyId, Subject } from "../domain/keys.ts";
 import { hasLimit, type Priority, tokenLimits } from "../domain/limits.ts";
 import type { Backend, ClientRule } from "../domain/models.ts";
-import { reportedInputOf } from "../domain/usage.ts";
+import { type Program, programOf } from "../domain/requests.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   config: {
@@ -130,6 +141,10 @@ export class LifeOfRequest {
   readonly #pathAndQuery: string;
   #endpoint = unknownEndpoint;
   #key = nobody;
+  /** Whose limits it asks. */
+  #subjects: readonly Subject[] | undefined;
+  /** Undefined unless its client is Codex. */
+  #codex: CodexReader | undefined;
   #isLimited = false;
   #limitsTokens = false;
   #priority: Priority | undefined;
@@ -141,7 +156,8 @@ export class LifeOfRequest {
   #client: ClientContext | undefined;
   #received = noBody;
   #rewritten: Rewritten;
-  #outgoing: OutgoingBody | undefined;
+  /** What is sent of its body, if that is held. */
+  #pieces: readonly Bytes[] | undefined;
 
   #modelList: ModelListRequest | undefined;
   #found: Found | undefined;
@@ -150,6 +166,8 @@ export class LifeOfRequest {
   #reservation: Reservation | undefined;
   /** It has a place at a backend, or a choice. */
   #hasPlace = false;
+  /** Where it was sent last. */
+  #backend: Backend | undefined;
 
   readonly #mayUse = (name: string): boolean => {
     const allowed = this.#key.rules?.allowed_models ?? null;
@@ -166,16 +184,18 @@ export class LifeOfRequest {
     this.#peerAddress = deps.peerAddress(request);
     const pathAndQuery = findPathAndQuery(request.url);
     this.#pathAndQuery = pathAndQuery ?? "";
-    const clientProgram = clientProgramOf(request.headers);
+    const { headers } = request;
+    const clientProgram = clientProgramForm.exec(headers.get("user-agent") ?? "")?.[0];
     this.#program = programOf(clientProgram);
+    const requestId = headers.get("x-request-id") ?? "";
     this.#tracker = new RequestTracker(deps, {
-      requestId: requestIdOf(request.headers),
-      traceId: traceIdOf(request.headers.get("traceparent")),
+      requestId: requestIdForm.test(requestId) ? requestId : Bun.randomUUIDv7(),
+      traceId: traceForm.exec(headers.get("traceparent") ?? "")?.[1],
       method: request.method,
       path: loggedPath(request, pathAndQuery),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
-      requestClass: classOfHeaders(request.headers, this.#program),
+      requestClass: classOfHeaders(headers, this.#program),
     });
   }
 
@@ -209,12 +229,21 @@ export class LifeOfRequest {
 
   async #respond() {
     try {
-      return this.#withOurHeaders(await this.#run());
+      await this.#knowKey();
+      const own = this.#answerOurselves();
+      if (own !== undefined) return this.#withOurHeaders(this.#complete(await own));
+      using held = new HeldShare(this.#deps.heldBytes, this.#key.id);
+      await this.#read(held);
+      await this.#choose();
+      await this.#admit();
+      const upstream = await this.#send();
+      held.release();
+      return this.#withOurHeaders(await this.#answer(upstream));
     } catch (error) {
-      const subjects = this.#subjects();
+      const subjects = this.#subjects;
       const isUnreported =
         subjects !== undefined && this.#turn?.admission === undefined && !this.#request.signal.aborted;
-      const left = isUnreported ? await readLimitsLeft(subjects, this.#deps, this.#codex()) : undefined;
+      const left = isUnreported ? await readLimitsLeft(subjects, this.#deps, this.#codex) : undefined;
       const isCutShort = !this.#tracker.isReceived && (await isHalfSent(this.#request));
       const response = this.#fail(error, left);
       // Now that the idle timeout is restored.
@@ -223,23 +252,10 @@ export class LifeOfRequest {
     }
   }
 
-  async #run() {
-    await this.#knowKey();
-    const own = this.#answerOurselves();
-    if (own !== undefined) return this.#complete(await own);
-    using held = this.#deps.heldBytes.open(this.#key.id);
-    await this.#read(held);
-    await this.#choose();
-    await this.#admit();
-    const upstream = await this.#send();
-    held.release();
-    return this.#answer(upstream);
-  }
-
   /** @throws ProxyError if the request presents no active key, or one that may not use the path */
   async #knowKey() {
     const { draining, disableIdleTimeout, config } = this.#deps;
-    const { path } = readTarget(this.#request, this.#pathAndQuery || undefined);
+    const path = readTarget(this.#request, this.#pathAndQuery);
     this.#path = path;
     this.#endpoint = getEndpoint(path);
     if (draining.aborted) throw new ProxyError("shutting_down");
@@ -257,12 +273,16 @@ export class LifeOfRequest {
 
   /** From now on it is a request of the key, and of its user. */
   #use(key: ActiveKey) {
+    const { rules, teamId, userId } = key;
     this.#key = key;
-    this.#tracker.record.teamId = key.teamId;
-    this.#tracker.record.userId = key.userId;
-    this.#isLimited = key.rules !== null && hasLimit(key.rules);
-    this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
-    this.#priority = key.rules?.priority ?? undefined;
+    this.#tracker.record.teamId = teamId;
+    this.#tracker.record.userId = userId;
+    if (rules === null) return;
+    this.#isLimited = hasLimit(rules);
+    this.#limitsTokens = hasLimit(rules, tokenLimits);
+    this.#subjects = this.#isLimited ? limitedSubjects(key, rules, this.#path) : undefined;
+    if (this.#program === "codex") this.#codex = { keyId: key.id, first: this.#deps.firstOfCodex };
+    this.#priority = rules.priority ?? undefined;
   }
 
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
@@ -270,7 +290,7 @@ export class LifeOfRequest {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
     const [method, path, { id }, { names }] = [this.#method, this.#path, this.#key, this.#rewriting];
     if (path.startsWith(ownPaths)) {
-      const [subjects, find, mayUse] = [this.#subjects() ?? [], () => findOwnKey(id), this.#mayUse];
+      const [subjects, find, mayUse] = [this.#subjects ?? [], () => findOwnKey(id), this.#mayUse];
       return respondAtOwnPath({ method, path, names, mayUse, subjects, wall, log, find });
     }
     if (names.catalog.file === undefined) return undefined;
@@ -282,19 +302,33 @@ export class LifeOfRequest {
 
   /**
    * Reads the body as far as its rules need, and rewrites it for the model that it names.
-   * @throws ProxyError if the key may not use that model, or something goes round its rules, or no backend has the model
+   * @throws as `readBody`; ProxyError if the key may not use that model, something goes round its rules, or no backend has it
    */
   async #read(held: HeldShare) {
-    const { habitsOf, engines, queue, users } = this.#deps;
+    const { habitsOf, engines, users, config } = this.#deps;
     const [request, rewriting] = [this.#request, this.#rewriting];
     const { names } = rewriting;
     const allowed = this.#key.rules?.allowed_models ?? null;
     // Its limits are not known before whose it is.
-    if (!this.#isUserInBody && this.#isLimited) this.#openTurn(queue);
-    const received = await this.#receive(held);
+    if (!this.#isUserInBody && this.#isLimited) this.#openTurn();
+    const bodyRules = {
+      endpoint: this.#endpoint,
+      // Nothing else can be held to the key's limits and models, or tell its user.
+      mustBeReadable: allowed !== null || this.#isUserInBody || this.#isLimited,
+      readsForms: names.catalog.file !== undefined,
+      checksForms: allowed !== null,
+    };
+    const received = await readBody(request, bodyRules, {
+      held,
+      askLimits: async (cost) => this.#turn?.askEarly(cost),
+      maxBytes: config.maxBodyBytes,
+      waitForTurn: eventLoopPortions.waitForTurn,
+      party: this.#key.id,
+    });
+    this.#received = received;
     if (this.#isUserInBody) {
       this.#use(await users.know(this.#key, request, received.plain));
-      if (this.#isLimited) this.#openTurn(queue);
+      if (this.#isLimited) this.#openTurn();
     }
     if (allowed !== null) this.#rewriters = rewriting.named;
     if (this.#limitsTokens) this.#rewriters = rewriting.limited;
@@ -330,27 +364,6 @@ export class LifeOfRequest {
     }
   }
 
-  /** @throws as `readBody` */
-  async #receive(held: HeldShare) {
-    const { id, rules } = this.#key;
-    const checksForms = (rules?.allowed_models ?? null) !== null;
-    const bodyRules = {
-      endpoint: this.#endpoint,
-      // Nothing else can be held to the key's limits and models, or tell its user.
-      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited,
-      readsForms: this.#rewriting.names.catalog.file !== undefined,
-      checksForms,
-    };
-    this.#received = await readBody(this.#request, bodyRules, {
-      held,
-      askLimits: async (cost) => this.#turn?.askEarly(cost),
-      maxBytes: this.#deps.config.maxBodyBytes,
-      waitForTurn: eventLoopPortions.waitForTurn,
-      party: id,
-    });
-    return this.#received;
-  }
-
   /** @throws ProxyError if the rules could not read in the body what the backend may */
   async #rewrite(rewrite: RewriteRequest) {
     const { came, plain, mayEdit, mustBeObject, formModel } = this.#received;
@@ -368,8 +381,7 @@ export class LifeOfRequest {
     }
     this.#rewritten = rewritten;
     this.#tracker.record.changes = rewritten.changes;
-    const pieces = rewritten.pieces ?? (came instanceof Uint8Array ? [came] : undefined);
-    this.#outgoing = pieces && outgoingBodyOf(pieces);
+    this.#pieces = rewritten.pieces ?? (came instanceof Uint8Array ? [came] : undefined);
   }
 
   /** Which backends may get it, and what else than their answer its client gets. @throws ProxyError as `StoredIds.find` */
@@ -398,8 +410,8 @@ export class LifeOfRequest {
     const { queue } = this.#deps;
     const [tracker, rewritten, body, keyId] = [this.#tracker, this.#rewritten, this.#received.plain, this.#key.id];
     if (this.#limitsTokens) this.#reservation = await reservationFor(this.#received, rewritten, keyId);
-    this.#hasPlace = queue.hasPlaces || this.#hasChoice();
-    const turn = this.#turn ?? (this.#hasPlace ? this.#openTurn(queue) : undefined);
+    this.#hasPlace = queue.hasPlaces || this.#rewriting.names.catalog.backends.length > 1;
+    const turn = this.#turn ?? (this.#hasPlace ? this.#openTurn() : undefined);
     if (turn === undefined) return;
     const { opening, changes, model, target } = rewritten;
     const { privateCache } = target.rules;
@@ -428,26 +440,16 @@ export class LifeOfRequest {
     return shares === "team" && teamId !== undefined ? `team ${teamId}` : `key ${id}`;
   }
 
-  #hasChoice() {
-    return this.#rewriting.names.catalog.backends.length > 1;
-  }
-
-  /** Whose limits it asks. */
-  #subjects() {
-    return subjectsOf(this.#key, this.#path);
-  }
-
   /** What it holds is given back when the request is over, whatever ends that. */
-  #openTurn(queue: RequestQueue) {
+  #openTurn() {
     const { id: keyId, teamId, userId } = this.#key;
-    const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
+    const [subjects, path, { startedAt }] = [this.#subjects, this.#path, this.#tracker];
     const client = this.#request.signal;
     const priority = this.#priority;
-    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client, priority }, queue);
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client, priority }, this.#deps.queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
-    this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
-    this.#tracker.onFinished((usage) => turn.leave(reportedInputOf(usage)));
+    this.#tracker.onEndRequested(turn.end);
     return turn;
   }
 
@@ -463,39 +465,33 @@ export class LifeOfRequest {
     if (route !== undefined && this.#asksForUsage() && habitsOf(route.backend).refusesOptions(this.#endpoint)) {
       await this.#rewrite(this.#rewriters.unasked);
     }
-    const send =
-      route === undefined
-        ? async () => {
-            // No other backend may get it.
-            const [backend] = this.#backendsNow();
-            if (backend === undefined) throw new Error("There is no backend.");
-            tracker.upstreamRequestSent(backend.name);
-            return this.#sendOnce(backend);
-          }
-        : sendWithFailover({
-            tracker,
-            route,
-            backends: () => this.#backendsNow(),
-            hasModel: this.#endpoint.takesJson && this.#rewritten.target.model !== undefined && !this.#found?.refers,
-            client: this.#request.signal,
-            canOpenAgain: () => this.#canOpenAgain(),
-            sendOnce: (backend) => this.#sendOnce(backend),
-            wall,
-          });
-    const upstream = await send();
-    const { status } = upstream.response;
-    if ((status !== 400 && status !== 422) || !this.#asksForUsage()) return upstream;
+    const sendAnywhere =
+      route &&
+      sendWithFailover({
+        tracker,
+        route,
+        backends: () => this.#backendsNow(),
+        hasModel: this.#endpoint.takesJson && this.#rewritten.target.model !== undefined && !this.#found?.refers,
+        client: this.#request.signal,
+        canOpenAgain: () => this.#canOpenAgain(),
+        sendOnce: (backend) => this.#sendOnce(backend),
+        wall,
+      });
+    for (let isAgain = false; ; isAgain = true) {
+      // Without a place, no other backend may get it.
+      const upstream = await (sendAnywhere?.() ?? this.#sendOnce(this.#backendsNow()[0]));
+      const { status, ok } = upstream.response;
+      // An error that only quotes the body would be the same again.
+      if (isAgain && ok) habitsOf(tracker.record.backend ?? "").learnRefusal(this.#endpoint);
+      if ((status !== 400 && status !== 422) || !this.#asksForUsage()) return upstream;
 
-    const body = await readOrRelease(upstream, maxRefusalBytes);
-    const isAboutOptions =
-      body instanceof Uint8Array && Buffer.from(body.buffer, body.byteOffset, body.length).includes("stream_options");
-    if (!isAboutOptions) return readAlready(upstream, body);
-    upstream.release();
-    await this.#rewrite(this.#rewriters.unasked);
-    const second = await send();
-    // An error that only quotes the body would be the same again.
-    if (second.response.ok) habitsOf(tracker.record.backend ?? "").learnRefusal(this.#endpoint);
-    return second;
+      const body = await readOrRelease(upstream, maxRefusalBytes);
+      const isAboutOptions =
+        body instanceof Uint8Array && Buffer.from(body.buffer, body.byteOffset, body.length).includes("stream_options");
+      if (!isAboutOptions) return readAlready(upstream, body);
+      upstream.release();
+      await this.#rewrite(this.#rewriters.unasked);
+    }
   }
 
   #asksForUsage() {
@@ -505,7 +501,7 @@ export class LifeOfRequest {
   /** A stream that comes from the client can be sent for as long as nothing of it was read. */
   #canOpenAgain() {
     const { came } = this.#received;
-    return this.#outgoing !== undefined || !(came instanceof ReadableStream) || !came.locked;
+    return this.#pieces !== undefined || !(came instanceof ReadableStream) || !came.locked;
   }
 
   /**
@@ -522,11 +518,46 @@ export class LifeOfRequest {
   }
 
   /** A client that leaves before the head is charged the estimated input: the backend has read it, or is about to. */
-  async #sendOnce(backend: Backend) {
-    const tracker = this.#tracker;
+  async #sendOnce(backend: Backend | undefined) {
+    if (backend === undefined) throw new Error("There is no backend.");
+    const { config, forwards, log } = this.#deps;
+    const { streamReadTimeoutMs, nonStreamReadTimeoutMs } = config.upstream;
+    const [tracker, request, key] = [this.#tracker, this.#request, this.#key];
+    const { came, plain, isEncoded, mustBeObject } = this.#received;
+    const { stream, pieces } = this.#rewritten;
+    const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
+    const usersFrom = key.rules?.users_from ?? null;
+    const held = this.#pieces && outgoingBodyOf(this.#pieces);
+    this.#backend = backend;
+    tracker.upstreamRequestSent(backend.name);
     tracker.sends += 1;
     try {
-      const upstream = await this.#deps.forwards.get(backend)(this.#requestFor(backend));
+      const upstream = await forwards.get(backend)({
+        keyId: key.id,
+        userId: key.userId,
+        startedAt: tracker.startedAt,
+        method: this.#method,
+        pathAndQuery: this.#modelList?.pathAndQuery ?? this.#pathAndQuery,
+        headers: upstreamRequestHeaders(request.headers, {
+          contentLength: held?.length,
+          isDecoded: isEncoded && (pieces !== undefined || plain === came),
+          mustBeObject,
+          peerAddress: this.#peerAddress,
+          upstreamApiKey: backend.apiKey,
+          requestId: tracker.record.requestId,
+          isOfUser: usersFrom === null ? undefined : userHeadersOf(usersFrom),
+        }),
+        body: held === undefined ? came : held.body,
+        readTimeoutMs,
+        onLook: () => {
+          if (!tracker.lacksContent(3 * readTimeoutMs)) return;
+          const { requestId } = tracker.record;
+          log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend: backend.name });
+        },
+        client: request.signal,
+        onReceived: tracker.bodyReceived,
+        onStarted: tracker.onEndRequested,
+      });
       tracker.upstreamResponded();
       return upstream;
     } catch (error) {
@@ -534,40 +565,6 @@ export class LifeOfRequest {
       if (error instanceof AbortReason && error.outcome === "client_left") await this.#chargeInput();
       throw error;
     }
-  }
-
-  #requestFor({ apiKey: upstreamApiKey }: Backend) {
-    const { streamReadTimeoutMs, nonStreamReadTimeoutMs } = this.#deps.config.upstream;
-    const tracker = this.#tracker;
-    const { came, plain, isEncoded, mustBeObject } = this.#received;
-    const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
-    const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
-    return {
-      keyId: this.#key.id,
-      userId: this.#key.userId,
-      startedAt: tracker.startedAt,
-      method: this.#method,
-      pathAndQuery: this.#modelList?.pathAndQuery ?? this.#pathAndQuery,
-      headers: upstreamRequestHeaders(request.headers, {
-        contentLength: outgoing?.length,
-        isDecoded: isEncoded && (pieces !== undefined || plain === came),
-        mustBeObject,
-        peerAddress: this.#peerAddress,
-        upstreamApiKey,
-        requestId: tracker.record.requestId,
-        isOfUser: this.#key.rules === null ? undefined : userHeadersOf(this.#key.rules),
-      }),
-      body: outgoing === undefined ? came : outgoing.open(),
-      readTimeoutMs,
-      onLook: () => {
-        if (!this.#tracker.lacksContent(3 * readTimeoutMs)) return;
-        const { requestId, backend } = this.#tracker.record;
-        this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
-      },
-      client: request.signal,
-      onReceived: (bytes: number) => tracker.bodyReceived(bytes),
-      onStarted: (abort: (reason: AbortReason) => void) => tracker.onEndRequested(() => abort(endedByAdmin())),
-    };
   }
 
   async #chargeInput() {
@@ -589,9 +586,9 @@ export class LifeOfRequest {
     const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
     const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
-    tracker.record.streamed = isEventStream({ contentType: headers.get("content-type") });
+    tracker.record.streamed = mediaTypeOf(headers.get("content-type")).isEventStream;
     if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.record.backend ?? "", headers.get("server"));
-    const backend = this.#hasChoice() ? tracker.record.backend : undefined;
+    const backend = this.#rewriting.names.catalog.backends.length > 1 ? tracker.record.backend : undefined;
     const { upstream, created }: Announced =
       found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
     const { headSent = false, silentMs = 0 } = this.#wait?.end() ?? {};
@@ -610,7 +607,7 @@ export class LifeOfRequest {
       usageAdded,
       keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
       learning: tells ? { habits, endpoint } : undefined,
-      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.record.backend)?.cachedInInput,
+      cachedInInput: this.#backend?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
       onFullContext,
@@ -648,12 +645,10 @@ export class LifeOfRequest {
     return this.#withOurHeaders(response, left);
   }
 
-  #codex() {
-    return this.#program === "codex" ? { keyId: this.#key.id, first: this.#deps.firstOfCodex } : undefined;
-  }
-
+  /** What its limits leave, as they have answered; undefined: they have not. */
   #limitHeaders() {
-    return this.#turn?.limitHeaders(this.#codex());
+    const [subjects, admission] = [this.#subjects, this.#turn?.admission];
+    return subjects && admission && rateLimitHeaders(subjects, admission.used, this.#deps.wall(), this.#codex);
   }
 
   /** @param isFinal it is known where the request went, and what became of it */
@@ -672,18 +667,10 @@ export class LifeOfRequest {
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
 
 /** What `User-Agent` begins with, such as `OpenAI/Python` or `Codex Desktop/0.171.0`: names may have blanks. */
-const clientProgramOf = (headers: Headers): string | undefined =>
-  /^(?:[\w.-]+ ){0,3}[^\s/(]+\/\S+|^\S+/.exec(headers.get("user-agent") ?? "")?.[0];
+const clientProgramForm = /^(?:[\w.-]+ ){0,3}[^\s/(]+\/\S+|^\S+/;
 
 /** W3C Trace Context, section 3.2.2; a later version may have more behind it. An id of zeros is none. */
-const traceIdOf = (traceparent: string | null): string | undefined =>
-  traceparent === null ? undefined : /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-/.exec(traceparent)?.[1];
+const traceForm = /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-/;
 
-/**
- * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an
- * index of them grows at its end only.
- */
-function requestIdOf(headers: Headers): string {
-  const given = headers.get("x-request-id");
-  return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : Bun.randomUUIDv7();
-}
+/** The client's `X-Request-Id`. Any other gets a new one: these sort by time, so an index of them grows at its end only. */
+const requestIdForm = /^[\x21-\x7e]{1,128}$/;

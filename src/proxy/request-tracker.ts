@@ -2,11 +2,9 @@ import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
 import type { Outcome, RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
-import type { CountedUsage, Usage } from "../domain/usage.ts";
+import { reportedInputOf, type Usage } from "../domain/usage.ts";
+import { type AbortReason, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Wait } from "./waiting.ts";
-
-/** @param usage what the response reported; undefined: nothing is known of it */
-type FinishedCallback = (usage: CountedUsage | undefined) => void;
 
 export interface FinishDetails extends Partial<
   Pick<RequestRecord, "cause" | "message" | "usage" | "estimatedTokens" | "isUncounted">
@@ -62,8 +60,8 @@ export class RequestTracker {
   #headSent = false;
   #isFinished = false;
   #isEndRequested = false;
-  #end: (() => void) | undefined;
-  readonly #finished: FinishedCallback[] = [];
+  #end: ((reason: AbortReason) => void) | undefined;
+  readonly #finished: (() => void)[] = [];
   readonly #endInFlight: () => void;
 
   constructor(deps: TrackerDeps, request: TrackedRequest) {
@@ -75,7 +73,7 @@ export class RequestTracker {
       describe: () => this.#describeRunning(),
       end: () => {
         this.#isEndRequested = true;
-        this.#end?.();
+        this.#end?.(endedByAdmin());
       },
     });
   }
@@ -118,28 +116,37 @@ export class RequestTracker {
   }
 
   /** Part of the upstream's response body arrived. */
-  bodyReceived(bytes: number): void {
+  readonly bodyReceived = (bytes: number): void => {
     this.record.receivedBytes = (this.record.receivedBytes ?? 0) + bytes;
-  }
+  };
 
-  /** Registers what ends the request; called at once if its end was requested before. */
-  onEndRequested(end: () => void): void {
+  /** Registers what ends the request for an administrator; called at once if that was asked for before. */
+  readonly onEndRequested = (end: (reason: AbortReason) => void): void => {
     this.#end = end;
-    if (this.#isEndRequested) end();
-  }
+    if (this.#isEndRequested) end(endedByAdmin());
+  };
 
   /** Registers what runs when the request has ended, in this order. */
-  onFinished(callback: FinishedCallback): void {
+  onFinished(callback: () => void): void {
     this.#finished.push(callback);
   }
 
-  /** Reports how it ended. Only the first call counts. */
+  /** Gives back what its turn holds, and reports how it ended. Only the first call counts. */
   finish(outcome: Outcome, details?: FinishDetails): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    for (const callback of this.#finished) callback(details?.usage);
+    for (const callback of this.#finished) callback();
+    this.turn?.leave(reportedInputOf(details?.usage));
     this.#endInFlight();
-    this.#deps.observer.finished(finalRecord(this.describe(outcome, details), this.written));
+    const record = this.describe(outcome, details);
+    if (this.written !== undefined) {
+      // What everything that reports the request says of it, its row too.
+      const { durationMs, receivedBytes } = this.written;
+      const longerMs = record.durationMs - durationMs;
+      const isOutdated = longerMs >= amendedMs && longerMs >= durationMs * amendedShare;
+      Object.assign(record, { writtenMs: durationMs }, isOutdated ? undefined : { durationMs, receivedBytes });
+    }
+    this.#deps.observer.finished(record);
   }
 
   /** The request as it would end now. */
@@ -214,12 +221,3 @@ const nothingKnown = {
 /** A row is written with the counts, and again only if the request lasted longer than before that by both of these. */
 const amendedMs = 5;
 const amendedShare = 0.01;
-
-/** What everything that reports the request says of it, its row too. */
-function finalRecord(record: RequestRecord, written: RequestRecord | undefined): RequestRecord {
-  if (written === undefined) return record;
-  const { durationMs, receivedBytes } = written;
-  const longerMs = record.durationMs - durationMs;
-  const isOutdated = longerMs >= amendedMs && longerMs >= durationMs * amendedShare;
-  return Object.assign(record, { writtenMs: durationMs }, isOutdated ? undefined : { durationMs, receivedBytes });
-}

@@ -18,10 +18,11 @@ import { readNamedStrings, runByLength, type Steps } from "./json/read.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
+import { kindOf } from "./stream/body-kind.ts";
 import { Passage } from "./stream/passage.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
-import { isObject } from "./stream/event-usage.ts";
-import { findShortJson, maxParsedLength } from "./stream/event-usage.ts";
+import { isObject } from "./stream/usage.ts";
+import { findShortJson, maxParsedLength } from "./stream/usage.ts";
 
 export interface StoredDeps {
   /** Whose each of the ids is; undefined: it was not made here. Throws if storage cannot be read. */
@@ -274,7 +275,7 @@ function announceCreated(
   note: (ids: string[]) => Promise<unknown>,
 ): Announced {
   const { headers, body } = upstream.response;
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+  const kind = kindOf(headers.get("content-type"), headers.get("content-encoding"));
   let created: string | undefined;
   let noted: Promise<unknown> | undefined;
   function onDocument(document: unknown): void {

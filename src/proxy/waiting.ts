@@ -16,7 +16,7 @@ import { createBackoff, type Backoff } from "../time/wait.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { type InLine, KeyLines, type KeyLinesOptions } from "./key-lines.ts";
-import { asksBefore, type CodexReader, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
+import { limitRefusal } from "./request/limit-refusals.ts";
 import type { BodyStep } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
 import {
@@ -35,7 +35,7 @@ import {
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
-import type { Priority } from "../domain/limits.ts";
+import { anyHasLimit, placeLimits, type Priority, requestLimits } from "../domain/limits.ts";
 import type { WaitedFor } from "../domain/requests.ts";
 import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
@@ -178,9 +178,10 @@ export class Wait implements Choice, InLine, PlaceListener {
    */
   askEarly(before: BodyStep): void | Promise<void> {
     const { subjects } = this.#asker;
-    if (subjects === undefined || this.admission !== undefined || !asksBefore(subjects, before)) return undefined;
-    this.#begin();
-    return this.#untilOver();
+    if (subjects === undefined || this.admission !== undefined) return undefined;
+    // A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too.
+    const asks = before === "wait" ? placeLimits : [...placeLimits, ...requestLimits];
+    return anyHasLimit(subjects, asks) ? this.#begin() : undefined;
   }
 
   /** Waits until the limits admit the request, and for a place at a backend. @throws as `askEarly` */
@@ -193,8 +194,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.backend = candidates[0] ?? "";
     this.#needsPlace = hasPlaces && candidates.length > 0;
     this.#placeUntil = options.monotonic() + this.#patienceMs;
-    this.#begin();
-    return this.#untilOver();
+    return this.#begin();
   }
 
   /**
@@ -240,13 +240,6 @@ export class Wait implements Choice, InLine, PlaceListener {
     return this.#queue.options.backendWaitMs > 0 ? this.#place?.rank() : undefined;
   }
 
-  /** The headers that report what the limits leave; undefined if they have not answered. @param codex see `rateLimitHeaders` */
-  limitHeaders(codex?: CodexReader): HeaderPairs | undefined {
-    const { subjects } = this.#asker;
-    const { wall } = this.#queue.options;
-    return subjects && this.admission && rateLimitHeaders(subjects, this.admission.used, wall(), codex);
-  }
-
   /** Ends the wait; does nothing once it is over. */
   readonly end = (reason: Error): void => {
     if (this.#state === "placed" || this.#state === "left") return;
@@ -272,7 +265,9 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   askAgain(): void | Promise<void> {
     const mayWait = this.#queue.options.monotonic() < this.deadline;
-    const leaves = mayWait && this.#asker.subjects?.some((one) => this.#leavesTo(one));
+    const { lines } = this.#queue;
+    // What becomes free of a subject's limits is left by a low request to normal ones that wait for it.
+    const leaves = mayWait && this.priority === "low" && this.#asker.subjects?.some((one) => lines.isWaiting(one));
     return leaves ? undefined : this.#ask(mayWait);
   }
 
@@ -330,26 +325,26 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#promise = undefined;
   }
 
-  #begin(): void {
+  #begin(): void | Promise<void> {
     const { subjects } = this.#asker;
     this.#isOver = this.#state === "left";
-    if (this.#isOver) return;
+    if (this.#isOver) return this.#untilOver();
     if (this.#needsPlace && (subjects === undefined || this.#mustWaitForBackend())) this.#enterPlaces();
     else if (subjects === undefined) this.#placed();
     else if (this.admission === undefined && this.#findLine(subjects)) this.#lineUp();
     else void this.#ask();
+    return this.#untilOver();
   }
 
-  /** Whether others wait for one of its subjects. */
+  /** Whether others wait for one of its subjects: low requests line up behind normal ones too. */
   #findLine(subjects: readonly Subject[]): boolean {
-    const at = subjects.findIndex((one) => isWaitedFor(one, this.#lines) || this.#leavesTo(one));
-    if (at !== -1) this.#waitFor(at);
-    return at !== -1;
-  }
-
-  /** What becomes free of a subject's limits is left by a low request to normal ones that wait for it. */
-  #leavesTo(subject: Subject): boolean {
-    return this.priority === "low" && isWaitedFor(subject, this.#queue.lines);
+    const { lines, lowLines } = this.#queue;
+    for (const [at, one] of subjects.entries()) {
+      if (!lines.isWaiting(one) && !(this.priority === "low" && lowLines.isWaiting(one))) continue;
+      this.#waitFor(at);
+      return true;
+    }
+    return false;
   }
 
   /** Leaves the line that it is in if it is that of another subject. */
@@ -404,7 +399,9 @@ export class Wait implements Choice, InLine, PlaceListener {
       Math.max(admission.waitMs, options.timeoutMs);
     const refused = lacksPlace(admission) ? { ...admission, waitMs: placeWaitMs } : admission;
     this.#state = "left";
-    this.#over(refusalOf(refusedBy, subjects, refused, { path, reservation: this.#reservation, now: options.wall() }));
+    this.#over(
+      limitRefusal(refusedBy, subjects, refused, { path, reservation: this.#reservation, now: options.wall() }),
+    );
   }
 
   /** @param refused how the limits answered; undefined: it comes behind others of its key */
@@ -513,5 +510,3 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.admission = undefined;
   }
 }
-
-const isWaitedFor = ({ id, limits }: Subject, lines: KeyLines): boolean => lines.isWaiting(id, limits.max_concurrency);

@@ -2,7 +2,7 @@ import type { BackendSign, BackendState, BackendStatus, Choice } from "../domain
 import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { type BackendRow, choose, isCrowded, isFull, type RequestToPlace } from "./choice.ts";
+import { type BackendRow, choose, isCrowded, isFull, type Load, type RequestToPlace } from "./choice.ts";
 import type { Health } from "./health-rules.ts";
 import { watchHealth, type BackendHealth, type HealthOptions } from "./backend-health.ts";
 
@@ -31,17 +31,6 @@ const betweenRequestsMs = 1000;
 
 /** What is known of each backend; disposed, none is probed any more. */
 export type BackendTable = ReturnType<typeof createBackendTable>;
-
-/** What a backend was sent since it was out, or began: nobody may ever answer what it was sent before. */
-export interface Load {
-  inFlight: number;
-  /** How many of these have no first byte. */
-  unbegun: number;
-  /** What these have to read. */
-  waitingTokens: number;
-  /** The part of that which is of giants; see `isCrowded`. */
-  giantTokens: number;
-}
 
 interface Taken {
   load: Load;

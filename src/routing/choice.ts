@@ -1,25 +1,27 @@
 import type { Choice, ChoiceReason } from "../domain/backends.ts";
+import type { Backend } from "../domain/models.ts";
 import type { ExpectedWork } from "./affinity.ts";
+import type { Health } from "./health-rules.ts";
+
+/** What a backend was sent since it was out, or began: nobody may ever answer what it was sent before. */
+export interface Load {
+  inFlight: number;
+  /** How many of these have no first byte. */
+  unbegun: number;
+  /** What these have to read. */
+  waitingTokens: number;
+  /** The part of that which is of giants: prompts of more than `maxPrefillTokens` that it has not read before. */
+  giantTokens: number;
+}
+
+type Limits = Partial<Pick<Backend, "spill" | "maxConcurrency" | "maxPrefillTokens">>;
 
 /** What the choice knows of a backend. */
-export interface BackendRow {
+export interface BackendRow extends Limits, Partial<Omit<Load, "inFlight">>, Partial<Pick<Health, "warmUp">> {
   name: string;
-  /** Used only while the others are full or out. */
-  spill?: boolean;
-  /** How many requests it gets at once; undefined: any number. */
-  maxConcurrency?: number | undefined;
   inFlight: number;
-  /** How many of these it was sent before it was out: nobody may ever answer them. */
+  /** How many of these are not in its load. */
   lost?: number;
-  /** How many of the others have no first byte. */
-  unbegun?: number;
-  /** What these have to read. */
-  waitingTokens?: number;
-  /** The part of that which is of giants: prompts of more than `maxPrefillTokens` that it has not read before. */
-  giantTokens?: number;
-  maxPrefillTokens?: number | undefined;
-  /** How many without a first byte it gets at once; undefined: any number. */
-  warmUp?: number | undefined;
   /** Gets requests; those that no other takes; of these, those that were not there; those that cannot wait; none. */
   standing: "in" | "busy" | "suspect" | "out" | "closed";
 }

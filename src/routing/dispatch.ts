@@ -5,7 +5,7 @@
 //
 // It keeps true: the backend is chosen when the place is granted (`choice.ts`), so that none waits for one backend
 // while another has room. A free place goes by priority, then by turns (`fair-queue.ts`). Signs of
-// requests make a backend suspect; only a probe takes it out, and brings it back (`health.ts`).
+// requests make a backend suspect; only a probe takes it out, and brings it back (`health-rules.ts`).
 // All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
 // of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
 
@@ -21,7 +21,8 @@ import {
 import type { BackendSign, BackendStates, BackendStatus, Choice } from "../domain/backends.ts";
 import { type Affinity, affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
+import { type BackendTable, type BackendTableOptions, createBackendTable, noLoad } from "./backend-table.ts";
+import type { Load } from "./choice.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { subjectOf } from "../domain/keys.ts";

@@ -3,7 +3,7 @@ import type { AdminAppDeps } from "./app.ts";
 import type { Config } from "../config/config.ts";
 import { chooseClientRules } from "../proxy/rewrite/client-rules.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
-import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
+import { goesByClient } from "../proxy/rewrite/rewrite.ts";
 import { createModelNames } from "../proxy/rewrite/model-names.ts";
 import type { Connections } from "../runtime/listen.ts";
 import { reportSettings } from "../config/settings-report.ts";

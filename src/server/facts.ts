@@ -1,4 +1,4 @@
-import { countOf, decodeHistogram, quantilesOf } from "../domain/histogram.ts";
+import { Histogram } from "../domain/histogram.ts";
 import type { Admissions } from "../admission/admission.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
@@ -186,10 +186,10 @@ function createUsualFirstBytes(read: Store["traffic"]["backends"]) {
       learnt.set(missing, new Map(sums.map(({ backend, firstByte }) => [backend, firstByte])));
     },
     compare(backend: string, firstByte: string): NonNullable<Facts["firstBytes"]> {
-      const now = decodeHistogram(firstByte);
-      const usual = decodeHistogram([...learnt.values()].map((sums) => sums.get(backend) ?? "").join(" "));
-      const [[medianMs = 0], [usualMs = 0]] = [quantilesOf(now, [0.5]), quantilesOf(usual, [0.5])];
-      return countOf(usual) === 0 ? [] : [{ backend, requests: countOf(now), medianMs, usualMs }];
+      const now = new Histogram(firstByte);
+      const usual = new Histogram([...learnt.values()].map((sums) => sums.get(backend) ?? "").join(" "));
+      const [[medianMs = 0], [usualMs = 0]] = [now.quantiles([0.5]), usual.quantiles([0.5])];
+      return usual.count === 0 ? [] : [{ backend, requests: now.count, medianMs, usualMs }];
     },
   };
 }

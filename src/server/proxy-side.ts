@@ -3,10 +3,10 @@ import { equalSecrets } from "../admin/session/secrets.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
-import { createHeldBytes } from "../proxy/request/held-bytes.ts";
-import type { ReadUsed } from "../proxy/request/admit.ts";
+import { HeldBytes } from "../proxy/request/held-bytes.ts";
+import type { ReadUsed } from "../proxy/request/limit-refusals.ts";
 import type { IsSigned } from "../proxy/request/users.ts";
-import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
+import { createCurrentRewriting, createMemory } from "../proxy/rewrite/rewrite.ts";
 import { createProxy, type Proxy } from "../proxy/gateway.ts";
 import { createForwards, createReadTimeouts } from "../proxy/upstream/forward.ts";
 import type { Connections } from "../runtime/listen.ts";
@@ -51,7 +51,7 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     addInFlight: services.inFlight.add,
     cacheReporters: new Set(),
     observer: observePerTick(observersOf(services), [createDescriptorLog(services.log, monotonic)]),
-    heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4, monotonic),
+    heldBytes: new HeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4, monotonic),
     draining: services.draining.signal,
   });
 }

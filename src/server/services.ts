@@ -14,7 +14,7 @@ import type { Places } from "../domain/admissions.ts";
 import type { Change } from "../domain/changes.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
 import { createBackendModels, type OddName } from "../proxy/response/discovered-models.ts";
-import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
+import { goesByClient } from "../proxy/rewrite/rewrite.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import {
   checkHealth,

@@ -5,6 +5,7 @@ import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
 import { createSubjectStore } from "./keys/subjects.ts";
+import { prepareSee } from "./keys/users-last-seen.ts";
 import { createLimitStore } from "./limits/limits.ts";
 import { createAuditStore, createRecordChange } from "./accounts/audit.ts";
 import { createSessionStore } from "./accounts/sessions.ts";
@@ -16,20 +17,19 @@ import { createReconciliationStore } from "./usage/reconciliation.ts";
 import { prepareMaintenance } from "./maintenance.ts";
 import { createRequestLogStore } from "./requests/requests.ts";
 import { defaultRetention } from "./retention.ts";
-import type { Store } from "./store.ts";
 import { createTrafficStore } from "./traffic/traffic.ts";
 import { createUsageStore } from "./usage/usage.ts";
 
 /** The store over one engine, which the caller measures and closes. On SQLite, calls must not overlap. */
-export type SqlStore = Omit<Store, "size" | "close">;
+export type SqlStore = ReturnType<typeof createSqlStore>;
 
-export function createSqlStore(engine: Engine, clock: WallClock, retention = defaultRetention): SqlStore {
+export function createSqlStore(engine: Engine, clock: WallClock, retention = defaultRetention) {
   const record = createRecordChange(engine, clock);
   const settings = createSettingsStore(engine, record);
   const usage = createUsageStore(engine, clock);
   return {
     keys: createKeyStore(engine, clock, record),
-    subjects: createSubjectStore(engine, clock, record),
+    subjects: { ...createSubjectStore(engine, clock, record), see: prepareSee(engine, clock) },
     usage,
     limits: createLimitStore(engine, clock),
     requests: createRequestLogStore(engine),
@@ -45,7 +45,12 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     tokens: createTokenStore(engine, record),
     audit: createAuditStore(engine, clock, record),
     settings,
+    /**
+     * One short portion of what keeps the database small: deletes rows whose time is over, then gives space back.
+     * @returns whether there is more to do now
+     */
     maintain: prepareMaintenance(engine, clock, retention),
+    /** Writes a row. @throws StorageError if the database cannot be written */
     checkWritable: () => settings.set("last_write_check", String(clock())),
   };
 }

@@ -10,7 +10,6 @@ import {
   type Aggregator,
   AggregatorRegistry,
   Gauge,
-  Histogram,
   type MetricObjectWithValues,
   type MetricValue,
   Registry,
@@ -18,11 +17,10 @@ import {
 import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { metricsText } from "./metrics-text.ts";
-import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
+import { createCommitObserver, createRequestMetrics } from "./request-metrics.ts";
 import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
 import type { BackendStates } from "../domain/backends.ts";
-import type { KeyUsage } from "../domain/usage.ts";
 
 /** Describes the queue of this process; the places are those of all processes. */
 export interface ObservedQueue {
@@ -106,12 +104,12 @@ export function createMetrics(options: MetricsOptions) {
   addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
-  const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
+  const ofBackends = options.backends && addBackendMetrics(registry, options.backends);
   const samplesHelp = "GPU samples received, by result; samples out of bounds are skipped";
   const samples = createCounter(registry, "tollgate_gpu_samples_total", samplesHelp, ["result"]);
   const [stored, skipped] = [samples({ result: "stored" }), samples({ result: "skipped" })];
   const observers = {
-    ...createRequestMetrics(registry, { perKey: options.perKey, ofBackends }),
+    ...createRequestMetrics(registry, options.perKey, ofBackends),
     ...createCommitObserver(registry, options.perKey),
   };
   isolateCollectors(registry);
@@ -209,25 +207,4 @@ function addProblems(registry: Registry, problems: MetricsOptions["problems"]): 
         gauge.set({ kind, silenced: (silencedUntil ?? 0) > Date.now() ? "yes" : "no" }, 1);
     },
   });
-}
-
-function createCommitObserver(registry: Registry, perKey: boolean) {
-  const addCounts = createCountedCounter(registry, perKey);
-  const durations = new Histogram({
-    name: "tollgate_storage_commit_duration_seconds",
-    help: "Duration of a database transaction of the ledger, in seconds",
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [registry],
-  });
-  const failuresHelp = "Database transactions of the ledger that failed and were retried";
-  const failures = createCounter(registry, "tollgate_storage_commit_failures_total", failuresHelp, [])({});
-  return {
-    /** The ledger committed a transaction, and added this to the counts. */
-    committed(durationMs: number, counts: readonly KeyUsage[]): void {
-      durations.observe(durationMs / 1000);
-      for (const one of counts) addCounts(one);
-    },
-    /** A transaction of the ledger failed, and will be retried. */
-    commitFailed: () => void failures.count++,
-  };
 }

@@ -166,19 +166,14 @@ export function createRequestLog(log: Log): RequestObserver {
         outputTokens: record.usage?.outputTokens,
         estimatedTokens: record.estimatedTokens === 0 ? undefined : record.estimatedTokens,
         sends: record.sends,
-        clientRules: clientRulesOf(record),
+        clientRules: record.changes && (record.changes.kinds.filter(isClientRule).join(", ") || undefined),
       }),
   };
 }
 
 const clientRuleNames: ReadonlySet<string> = new Set(clientRules);
 
-/** Those that changed the request. */
-function clientRulesOf({ changes }: RequestRecord): string | undefined {
-  const rules: string[] = [];
-  for (const kind of changes?.kinds ?? []) if (clientRuleNames.has(kind)) rules.push(kind);
-  return rules.length === 0 ? undefined : rules.join(", ");
-}
+const isClientRule = (kind: string): boolean => clientRuleNames.has(kind);
 
 const toTenths = (ms: number | undefined): number | undefined =>
   ms === undefined ? undefined : Math.round(ms * 10) / 10;

@@ -1,5 +1,3 @@
-import { withoutControls } from "../log/log.ts";
-import type { Usage } from "../domain/usage.ts";
 import { type Aggregator, Counter, Gauge, type MetricObject, type Registry } from "prom-client";
 
 /**
@@ -83,36 +81,4 @@ export function createCounter<L extends string>(
     pending.push({ labels, series });
     return series;
   };
-}
-
-type UsageSeries = Record<"requests" | "input" | "output", { count: number }>;
-
-/**
- * Counts requests and their tokens by one label.
- * @param label undefined: all together
- * @returns the series of a value, which it keeps, so that labels are resolved only once
- */
-export function createUsageCounters(
-  registry: Registry,
-  [name, help, tokensHelp]: readonly [prefix: string, requests: string, tokens: string],
-  label: string | undefined,
-): (value: number | string) => UsageSeries {
-  const labels = label === undefined ? [] : [label];
-  const requests = createCounter<string>(registry, `tollgate_${name}_requests_total`, help, labels);
-  const tokens = createCounter<string>(registry, `tollgate_${name}_tokens_total`, tokensHelp, [...labels, "direction"]);
-  const seriesOf = (own: Record<string, string>): UsageSeries => ({
-    requests: requests(own),
-    input: tokens({ ...own, direction: "input" }),
-    output: tokens({ ...own, direction: "output" }),
-  });
-  const all = label === undefined ? seriesOf({}) : undefined;
-  const known = new Map<number | string, UsageSeries>();
-  return (value) =>
-    all ?? known.getOrInsertComputed(value, () => seriesOf({ [label ?? ""]: withoutControls(String(value)) }));
-}
-
-export function addUsage(series: UsageSeries, usage: Usage | undefined, requestCount = 1): void {
-  series.requests.count += requestCount;
-  series.input.count += usage?.inputTokens ?? 0;
-  series.output.count += usage?.outputTokens ?? 0;
 }

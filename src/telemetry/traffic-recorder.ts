@@ -1,12 +1,4 @@
-import {
-  addHistogram,
-  addValue,
-  encodeHistogram,
-  type Histogram,
-  type LatencyHistogram,
-  latencyHistograms,
-} from "../domain/histogram.ts";
-import { mapCounters } from "../domain/usage.ts";
+import { Histogram, type LatencyHistogram, latencyHistograms } from "../domain/histogram.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
@@ -22,7 +14,15 @@ import {
 /** The latencies of one model in one minute. */
 type LatencySum = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, Histogram>;
 
-export interface Traffic {
+/** What one backend was sent in one minute, and how it responded. */
+interface BackendSum extends BackendCounts {
+  minute: number;
+  backend: string;
+  /** Milliseconds until the first byte of a stream. */
+  firstByte: Histogram;
+}
+
+interface Traffic {
   latencies: LatencySum[];
   outcomes: OutcomeSum[];
   backends: BackendSum[];
@@ -113,26 +113,25 @@ const encode = ({ latencies, outcomes, backends }: Traffic): EncodedTraffic => (
 
 const withText = <Sum extends object>(sum: Sum): Encoded<Sum> =>
   Object.fromEntries(
-    Object.entries(sum).map(([name, value]) => [name, value instanceof Map ? encodeHistogram(value) : value]),
+    Object.entries(sum).map(([name, value]) => [name, value instanceof Histogram ? value.toText() : value]),
   ) as Encoded<Sum>;
-
-/** How a failure is named. */
-function failureCode({ outcome, status, code, cause }: RequestRecord): string {
-  return outcome === "completed" ? `status_${status}` : (code ?? cause ?? outcome);
-}
 
 function createSums() {
   const latencies = new Map<string, LatencySum>();
   const outcomes = new Map<string, OutcomeSum>();
-  const backends = createBackendSums();
+  const backends = new Map<string, BackendSum>();
 
-  function latencyOf(minute: number, model: string): LatencySum {
-    const name = latencies.size >= maxModels ? "other" : model;
-    const id = `${minute} ${name}`;
-    return latencies.getOrInsertComputed(id, () => {
-      const histograms = mapCounters(latencyHistograms, (): Histogram => new Map());
-      return { minute, model: name, requestCount: 0, ...histograms };
-    });
+  function latencyOf(minute: number, asked: string): LatencySum {
+    const model = latencies.size >= maxModels ? "other" : asked;
+    const id = `${minute} ${model}`;
+    let sum = latencies.get(id);
+    if (sum === undefined) {
+      const [firstByte, duration] = [new Histogram(), new Histogram()];
+      const [tokensPerSecond, queueWait] = [new Histogram(), new Histogram()];
+      sum = { minute, model, requestCount: 0, firstByte, duration, tokensPerSecond, queueWait };
+      latencies.set(id, sum);
+    }
+    return sum;
   }
 
   function addOutcome(added: OutcomeSum): void {
@@ -146,87 +145,69 @@ function createSums() {
     }
   }
 
+  function backendOf(minute: number, backend: string): BackendSum {
+    const id = `${minute} ${backend}`;
+    let sum = backends.get(id);
+    if (sum === undefined) {
+      sum = { minute, backend, ...noBackendCounts, firstByte: new Histogram() };
+      backends.set(id, sum);
+    }
+    return sum;
+  }
+
   return {
     addRequest(record: RequestRecord, now: number): void {
+      const { keyId = 0, outcome, status, backend, durationMs, usage, queueMs, waitedFor } = record;
       const minute = minuteOf(now);
-      backends.addRequest(record, minute);
-      const { keyId = 0, outcome } = record;
-      const isSuccess = outcome === "completed" && record.status < 400;
-      addOutcome({ minute, keyId, outcome, code: isSuccess ? "" : failureCode(record), count: 1, lastAt: now });
-      if (!refusals.has(outcome)) addLatency(latencyOf(minute, record.model ?? ""), record);
+      const isCompleted = outcome === "completed";
+      const failure = record.code ?? record.cause ?? outcome;
+      const code = !isCompleted ? failure : status < 400 ? "" : `status_${status}`;
+      addOutcome({ minute, keyId, outcome, code, count: 1, lastAt: now });
+      if (refusals.has(outcome)) return;
+      const latency = latencyOf(minute, record.model ?? "");
+      latency.requestCount++;
+      latency.duration.add(durationMs);
+      if (waitedFor !== undefined && queueMs !== undefined) latency.queueWait.add(queueMs);
+      const ofBackend = backend === undefined ? undefined : backendOf(minute, backend);
+      const tokens = usage?.outputTokens ?? 0;
+      if (ofBackend !== undefined) {
+        ofBackend.requestCount++;
+        // One that the backend refused, such as of a model that it does not have, is no error of the backend.
+        const isError = outcome === "upstream_failed" || outcome === "timed_out" || (isCompleted && status >= 500);
+        if (isError) ofBackend.errorCount++;
+        const counts = cacheCountsOf(record);
+        for (const name of cacheCountNames) ofBackend[name] += counts[name];
+        ofBackend.outputTokens += tokens;
+      }
+      const firstByteMs = record.streamed ? record.firstByteMs : undefined;
+      if (firstByteMs === undefined) return;
+      latency.firstByte.add(firstByteMs);
+      if (ofBackend !== undefined) ofBackend.firstByte.add(firstByteMs);
+      const flowMs = durationMs - firstByteMs;
+      if (tokens === 0 || flowMs <= 0) return;
+      latency.tokensPerSecond.add((tokens / flowMs) * 1000);
+      if (ofBackend === undefined) return;
+      ofBackend.streamedTokens += tokens;
+      ofBackend.streamedUs += Math.round(flowMs * 1000);
     },
     /** Adds what could not be written, or came meanwhile. */
     add(traffic: Traffic): void {
       for (const one of traffic.latencies) {
         const sum = latencyOf(one.minute, one.model);
         sum.requestCount += one.requestCount;
-        for (const name of latencyHistograms) addHistogram(sum[name], one[name]);
+        for (const name of latencyHistograms) sum[name].addAll(one[name]);
       }
       for (const one of traffic.outcomes) addOutcome(one);
-      for (const one of traffic.backends) backends.add(one);
+      for (const one of traffic.backends) {
+        const sum = backendOf(one.minute, one.backend);
+        for (const name of backendCountNames) sum[name] += one[name];
+        sum.firstByte.addAll(one.firstByte);
+      }
     },
     traffic: (): Traffic => ({
       latencies: [...latencies.values()],
       outcomes: [...outcomes.values()],
-      backends: backends.list(),
+      backends: [...backends.values()],
     }),
   };
 }
-
-function addLatency(sum: LatencySum, record: RequestRecord): void {
-  const { durationMs, firstByteMs, streamed, usage, queueMs, waitedFor } = record;
-  sum.requestCount++;
-  addValue(sum.duration, durationMs);
-  if (waitedFor !== undefined && queueMs !== undefined) addValue(sum.queueWait, queueMs);
-  if (!streamed || firstByteMs === undefined) return;
-  addValue(sum.firstByte, firstByteMs);
-  const flowMs = durationMs - firstByteMs;
-  const tokens = usage?.outputTokens ?? 0;
-  if (tokens > 0 && flowMs > 0) addValue(sum.tokensPerSecond, (tokens / flowMs) * 1000);
-}
-
-/** What one backend was sent in one minute, and how it responded. */
-interface BackendSum extends BackendCounts {
-  minute: number;
-  backend: string;
-  /** Milliseconds until the first byte of a stream. */
-  firstByte: Histogram;
-}
-
-function createBackendSums() {
-  const sums = new Map<string, BackendSum>();
-
-  function sumOf(minute: number, backend: string): BackendSum {
-    const id = `${minute} ${backend}`;
-    return sums.getOrInsertComputed(id, () => ({ minute, backend, ...noBackendCounts, firstByte: new Map() }));
-  }
-
-  return {
-    addRequest(record: RequestRecord, minute: number): void {
-      const { backend, outcome, usage, streamed, firstByteMs, durationMs } = record;
-      if (backend === undefined || refusals.has(outcome)) return;
-      const sum = sumOf(minute, backend);
-      sum.requestCount++;
-      if (isBackendError(record)) sum.errorCount++;
-      const counts = cacheCountsOf(record);
-      for (const name of cacheCountNames) sum[name] += counts[name];
-      sum.outputTokens += usage?.outputTokens ?? 0;
-      if (!streamed || firstByteMs === undefined) return;
-      addValue(sum.firstByte, firstByteMs);
-      const flowMs = durationMs - firstByteMs;
-      if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
-      sum.streamedTokens += usage.outputTokens;
-      sum.streamedUs += Math.round(flowMs * 1000);
-    },
-    add(added: BackendSum): void {
-      const sum = sumOf(added.minute, added.backend);
-      for (const name of backendCountNames) sum[name] += added[name];
-      addHistogram(sum.firstByte, added.firstByte);
-    },
-    list: (): BackendSum[] => [...sums.values()],
-  };
-}
-
-/** A request that the backend refused, such as one of a model that it does not have, is not an error of the backend. */
-const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
-  outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);

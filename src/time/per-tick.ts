@@ -25,25 +25,26 @@ export function batchPerTick<T>(handle: (items: T[]) => void) {
  * keys.
  */
 export function coalescePerTick<T>(find: (key: string) => T | Promise<T>): (key: string) => Promise<T> {
-  const pending = new Map<string, PromiseWithResolvers<T>>();
-  const queries = batchPerTick<string>((keys) => {
-    for (const key of keys) {
-      const query = pending.get(key);
-      pending.delete(key);
+  let asked = new Map<string, PromiseWithResolvers<T>>();
+
+  function findAll(): void {
+    const queries = asked;
+    asked = new Map();
+    for (const [key, { resolve, reject }] of queries) {
       try {
-        query?.resolve(find(key));
+        resolve(find(key));
       } catch (error) {
-        query?.reject(error);
+        reject(error);
       }
     }
-  });
+  }
 
   return (key) => {
-    const shared = pending.get(key);
+    const shared = asked.get(key);
     if (shared !== undefined) return shared.promise;
+    if (asked.size === 0) setImmediate(findAll);
     const query = Promise.withResolvers<T>();
-    pending.set(key, query);
-    queries.add(key);
+    asked.set(key, query);
     return query.promise;
   };
 }

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
+import { shared } from "../support/shared.ts";
 import { password } from "../support/admin-client.ts";
-import { whyNoPostgres } from "../support/postgres.ts";
-import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+import { onEachEngine } from "../store/each-engine.ts";
+import { type Admin, startAdmin } from "./support/admin-server.ts";
 
-const engines = ["SQLite", ...(whyNoPostgres === undefined ? ["PostgreSQL" as const] : [])] as const;
 const headers = { "x-forwarded-for": "203.0.113.7", "x-request-id": "req-1" };
 
 interface Row {
@@ -14,12 +14,10 @@ interface Row {
   after: string | null;
 }
 
-describe.each(engines)("%s", (engine) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
+onEachEngine(({ engine }) => {
   let token: string;
-  beforeAll(async () => {
-    admin = await startAdmin({
+  const admin: Admin = shared(() =>
+    startAdmin({
       facts: () => ({ disk: { freeBytes: 0, sizeBytes: 1 } }),
       engine,
       trustedHops: 1,
@@ -28,12 +26,13 @@ describe.each(engines)("%s", (engine) => {
         const row = { backend, since: 0, username: "admin" };
         return drains ? backends.drain(row, change) : backends.undrain(backend, change);
       },
-    });
-    owner = await admin.login();
+    }),
+  );
+  const owner = shared(() => admin.login());
+  beforeAll(async () => {
     const created = await admin.send("POST", "/api/tokens", { as: owner, json: { name: "ci", role: "admin" } });
     ({ token } = created.json);
   });
-  afterAll(() => admin.stop());
 
   const read = async (query = ""): Promise<Row[]> =>
     (await admin.send("GET", `/api/audit${query}`, { as: owner })).json.rows;

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { whyNoPostgres } from "../support/postgres.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { shared } from "../support/shared.ts";
+import { onEachEngine } from "../store/each-engine.ts";
 import { roles } from "../../src/domain/changes.ts";
-import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+import { startAdmin, type Visitor } from "./support/admin-server.ts";
 
 /** Who may do what. Reads are of everybody who is known, except those of tokens and sessions. */
 const byAdmins = [
@@ -44,15 +45,11 @@ const ofOthers = new Set([
   "GET /api/own-key/activity",
 ]);
 
-const engines = ["SQLite", ...(whyNoPostgres === undefined ? ["PostgreSQL" as const] : [])] as const;
-
-describe.each(engines)("%s", (engine) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
+onEachEngine(({ engine }) => {
   let operations: { name: string; method: string; path: string; security: Record<string, string[]>[] }[];
+  const admin = shared(() => startAdmin({ engine, endRequest: async () => false }));
+  const owner = shared(() => admin.login());
   beforeAll(async () => {
-    admin = await startAdmin({ engine, endRequest: async () => false });
-    owner = await admin.login();
     const { paths } = (await admin.send("GET", "/api/openapi.json", { as: owner })).json;
     operations = Object.entries<Record<string, { security?: Record<string, string[]>[] }>>(paths).flatMap(
       ([path, verbs]) =>
@@ -62,7 +59,6 @@ describe.each(engines)("%s", (engine) => {
         }),
     );
   });
-  afterAll(() => admin.stop());
 
   const create = async (json: object): Promise<{ id: number; token: string }> => {
     const created = await admin.send("POST", "/api/tokens", { as: owner, json });
@@ -118,7 +114,7 @@ describe.each(engines)("%s", (engine) => {
     }
     expect((await admin.send("GET", "/api/sessions", { as: person })).status).toBe(401);
     // An administrator has ended all other sessions.
-    owner = await admin.login();
+    Object.assign(owner, await admin.login());
   });
 
   test("the administrator, who is no user, has no keys of his own", async () => {

@@ -24,30 +24,6 @@ function admissionsOver(store: LimitStore, more: Partial<AdmissionsOptions> = {}
 const onePlace = { ...noLimits, max_concurrency: 1 };
 
 onEachEngine(({ openTestStore }) => {
-  test("the places of a process that died are given back by another one", async () => {
-    await using opened = await openTestStore();
-    const [dead, alive] = [admissionsOver(opened.store.limits), admissionsOver(opened.store.limits)];
-    expect((await dead.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBeUndefined();
-    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
-    // A request that takes longer than a process without a beat counts as alive: both beat.
-    await Bun.sleep(1500);
-    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
-    const { limits } = opened.store;
-    const [own] = await limits.listInstances();
-    await dead.close();
-    // As after kill -9: what it held is there again, and beats no more.
-    await limits.beat("killed");
-    await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [0] });
-    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
-    await pollUntil(async () => (await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy === undefined);
-    expect(own).toBeDefined();
-    expect(alive.entries.map(({ message }) => message)).toContain(
-      "Process disappeared; released what its requests held",
-    );
-    await alive.close();
-    expect(await limits.listInstances()).toEqual([]);
-  });
-
   test("a request that does not say how much it may generate reserves what is left of a limit of tokens", async () => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);
@@ -130,38 +106,6 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
-  test("requests from before and after a change of limits are each judged by their own, also within one tick", async () => {
-    await using opened = await openTestStore();
-    const admissions = admissionsOver(opened.store.limits);
-    const [old, changed] = [
-      { ...noLimits, tokens_per_day: 100 },
-      { ...noLimits, requests_per_minute: 2 },
-    ];
-    const asked = [old, changed, old, changed].map((limits) => admissions.admit([{ id: 1, limits }], 60));
-    const refusals = (await Promise.all(asked)).map(({ refusedBy }) => refusedBy);
-    expect(refusals).toEqual([undefined, undefined, "tokens_per_day", undefined]);
-    await admissions.close();
-  });
-
-  test("what a request held is given back if its key has only a limit of requests when it ends", async () => {
-    await using opened = await openTestStore();
-    const { limits } = opened.store;
-    const [first, second] = [admissionsOver(limits), admissionsOver(limits)];
-    const both = { ...onePlace, tokens_per_day: 1000 };
-    const running = await first.admit([{ id: 1, limits: both }], 30);
-    expect(
-      (await first.admit([{ id: 1, limits: { ...noLimits, requests_per_minute: 5 } }], 0)).refusedBy,
-    ).toBeUndefined();
-    running.end();
-    await pollUntil(async () => {
-      const [load] = await limits.listLoads([1]);
-      return load?.inFlight === 0 && load.reserved === 0;
-    });
-    // The key has its limits again.
-    expect((await second.admit([{ id: 1, limits: both }], 30)).refusedBy).toBeUndefined();
-    await Promise.all([first.close(), second.close()]);
-  });
-
   test.each(["before", "after"])(
     "a process that never has a key with limits still gives back what one left that died %s its start",
     async (when) => {
@@ -182,37 +126,6 @@ onEachEngine(({ openTestStore }) => {
       expect(await limits.listInstances()).toEqual([]);
     },
   );
-
-  test("what a process held that died before its first beat is given back when another one starts", async () => {
-    await using opened = await openTestStore();
-    const { limits } = opened.store;
-    await createTestProcess(limits, "ghost").admit({ limits: onePlace, requests: [0] });
-    const admissions = admissionsOver(limits);
-    expect((await admissions.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBeUndefined();
-    expect((await limits.listLoads([1]))[0]?.inFlight).toBe(1);
-    await admissions.close();
-    expect((await limits.listLoads([1]))[0]?.inFlight).toBe(0);
-  });
-
-  test.each([
-    ["of requests", { requests_per_minute: 2 }, { minuteRequests: 1 }],
-    [
-      "of requests, tokens and places",
-      { requests_per_minute: 2, tokens_per_minute: 100, max_concurrency: 5 },
-      { minuteRequests: 1, inFlight: 1, reserved: 10 },
-    ],
-  ])("a request that is never sent counts against no limit %s", async (_, limited, expected) => {
-    await using opened = await openTestStore();
-    const admissions = admissionsOver(opened.store.limits);
-    const limits = { ...noLimits, ...limited };
-    await admissions.admit([{ id: 1, limits }], 10);
-    const unsent = await admissions.admit([{ id: 1, limits }], 10);
-    expect((await admissions.admit([{ id: 1, limits }], 10)).refusedBy).toBe("requests_per_minute");
-    unsent.cancel();
-    await pollUntil(async () => Bun.deepMatch(expected, (await opened.store.limits.listLoads([1]))[0] ?? {}));
-    expect((await admissions.admit([{ id: 1, limits }], 10)).refusedBy).toBeUndefined();
-    await admissions.close();
-  });
 
   test("requests whose admission is repeated, since its reply was lost, hold no place twice", async () => {
     await using opened = await openTestStore();

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import { leaseOf } from "../../src/admission/process-leases.ts";
-import { decideByShare } from "../../src/admission/degraded.ts";
+import { newLease } from "../../src/admission/process-leases.ts";
+import { shareOf } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { LimitStore } from "../../src/store/limits/contract.ts";
-import { noLoad } from "../../src/store/limits/judge.ts";
+import { decide, noLoad } from "../../src/store/limits/judge.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -39,13 +39,12 @@ describe("the share of a process", () => {
   function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {
     const { isKnown = true, afterMs = 1000, reserved = 0, tokens = 0 } = more;
     const own = { ...noLimits, ...limits };
-    const lease = leaseOf({ leases: new Map() }, 1);
-    const claims = [{ lease, limits: own }];
+    const lease = newLease(1);
     if (isKnown) lease.known = { others: { ...known, reserved }, at: start };
     const now = start + afterMs;
     const circumstances = { now, instances, deadAfterMs: 15_000 };
     for (let count = 0; count < 1000; count++) {
-      if (decideByShare(claims, { tokens }, circumstances).refusedBy !== undefined) return count;
+      if (decide([shareOf({ lease, limits: own }, circumstances)], { tokens }).refusedBy !== undefined) return count;
       lease.places += 1;
       lease.tokens += tokens;
       lease.corrections.push({ second: Math.floor(now / 1000), requests: 1 });

@@ -20,8 +20,7 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
   test("a token is created, shown once, used, and deleted after a question", async () => {
     await using visit = await console.visit("/settings/account");
     const { page } = visit;
-    await page.getByText("No API tokens yet").waitFor();
-    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByRole("button", { name: "New API token" }).click();
     const form = page.getByRole("dialog", { name: "New API token" });
     await form.getByLabel("Name").fill("deployment");
     await form.getByLabel("Role").selectOption("admin");
@@ -51,14 +50,14 @@ describe.skipIf(!hasBrowser)("programs and the record of changes", () => {
     await row.getByRole("button", { name: "Delete the token deployment" }).click();
     await question.getByRole("button", { name: "Delete token" }).click();
     await page.getByText("The token “deployment” was deleted").waitFor();
-    await page.getByText("No API tokens yet").waitFor();
+    await page.getByRole("region", { name: "API tokens" }).waitFor({ state: "detached" });
     expect(await useToken()).toBe(401);
   });
 
   test("a refused token says why, and the form stays", async () => {
     await using visit = await console.visit("/settings/account", { expectedErrors: /status of 400/ });
     const { page } = visit;
-    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByRole("button", { name: "New API token" }).click();
     await page.getByLabel("Name").fill("a".repeat(121));
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByRole("alert").getByText("name must be at most 120 characters").waitFor();

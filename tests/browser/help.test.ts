@@ -11,28 +11,26 @@ describe.skipIf(!hasBrowser)("help", () => {
   const traffic = shared(() => startTrafficConsole());
 
   const openClient = async ({ page }: Visit, label: string) => {
-    await page.getByLabel("Search clients").fill(label);
+    await page.getByRole("radio", { name: label, exact: true }).check();
     const lines = page.getByRole("region", { name: `the lines for ${label}` });
     await lines.waitFor();
     return lines;
   };
 
-  test("the quick start finds a client, and copies its lines for this address and the served model", async () => {
+  test("the quick start shows a client, and copies its lines for this address and the served model", async () => {
     await using visit = await traffic.console.visit("/help");
     const { page } = visit;
     const { url } = traffic.console.program;
     await page.getByText(trafficModel).first().waitFor();
     for (const label of ["OpenAI, Python", "Claude Code", "Codex", "Open WebUI", "Qwen Code"]) {
       const lines = await openClient(visit, label);
-      expect(await page.locator("details").count()).toBe(1);
+      expect(await page.locator(".quick-start pre").count()).toBe(1);
       expect(await lines.textContent()).toContain(url);
     }
     const lines = await openClient(visit, "VS Code");
     await page.getByRole("button", { name: /^Copy/ }).click();
     await page.getByText("Copied").waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe((await lines.textContent()) ?? "");
-    await page.getByLabel("Search clients").fill("no such client");
-    await page.getByText("No such client").waitFor();
     expect(await violations(page)).toEqual([]);
   });
 

@@ -107,8 +107,8 @@ describe.skipIf(!hasBrowser)("who has signed in", () => {
     const dialog = page.getByRole("dialog", { name: "Key for “Kim: codex”" });
     const secret = (await dialog.locator(".copy-line code").textContent()) ?? "";
     expect(secret).toMatch(/^[0-9a-f]{32}$/);
-    await dialog.getByText("Continue", { exact: true }).click();
-    expect(await dialog.locator("details[open] pre").textContent()).toContain(secret);
+    await dialog.getByRole("radio", { name: "Continue", exact: true }).check();
+    await dialog.getByRole("region", { name: "the lines for Continue" }).getByText(secret).waitFor();
     const use = async (key: string): Promise<number> =>
       (
         await fetch(`${console.program.url}/v1/chat/completions`, {

@@ -100,7 +100,7 @@ describe.skipIf(!hasBrowser)("in a few clicks", () => {
     const { page } = visit;
     const clicks = await begin(page);
     await page.getByRole("navigation").getByRole("link", { name: "Help" }).click();
-    await page.getByText("Codex", { exact: true }).click();
+    await page.getByRole("radio", { name: "Codex", exact: true }).check();
     await page.getByText("~/.codex/config.toml").waitFor();
     expect(await clicks()).toBeLessThanOrEqual(2);
   });

@@ -28,7 +28,6 @@ describe("tollgate models", () => {
   });
 
   test.each<[string[], Record<string, string>, string]>([
-    [["models", "file"], {}, "models takes only the options --schema and --env-file; see tollgate models --help"],
     [["models"], { MODELS_FILE: "m.yaml" }, 'MODELS_FILE: the settings name a file already, "m.yaml"'],
     [["models"], { PORT: "no number" }, 'PORT: "no number" is not allowed; use a whole number from 0 to 65535'],
   ])("refuses %j with %j", async (args, environment, problem) => {

@@ -14,9 +14,11 @@ function readFile(file: string): string {
 const read = (line: string, env = {}, hostName = "gpu-01") =>
   readPushGpuOptions(line.split(" ").filter(Boolean), { env, readFile, hostName });
 
-function wrong(line: string, env = {}): string {
+const wrong = (line: string, env = {}): string => refusal(() => void read(line, env));
+
+function refusal(act: () => unknown): string {
   try {
-    read(line, env);
+    act();
   } catch (error) {
     if (error instanceof CommandError) return error.message;
   }
@@ -39,8 +41,8 @@ test("reads the key from a file or the environment; an option wins", () => {
   expect(read("", { TOLLGATE_KEY: key, TOLLGATE_URL: "http://gate" }).target?.url).toBe("http://gate/api/gpu-stats");
 });
 
-test("options that only print require neither address nor key", () => {
-  for (const flag of ["--script", "--dry-run"]) expect(read(flag).target).toBeUndefined();
+test("where samples are only printed neither address nor key is required", () => {
+  expect(read("--dry-run").target).toBeUndefined();
 });
 
 test("sends the host's own name, cut to what the server takes, unless --host names it", () => {
@@ -64,4 +66,33 @@ test.each([
   expect(message).toContain(expected);
   expect(message).not.toContain("\n");
   expect(message).not.toContain(key);
+});
+
+const interval = "use a number from 0.1 to 3600";
+const offset = "use a whole number from 0 to 255";
+const address = "use an http:// or https:// address without user and password";
+const visible = "use 1 to 512 visible ASCII characters";
+
+test.each([
+  ["interval", interval, ["0", "0.09", "00.0", "1.2.3", "1.", ".5", ".", "-1", "1s", "1e3", "3600.5", "3601", "1\n2"]],
+  ["gpu-id-offset", offset, ["-1", "1.5", "256", "9".repeat(30), "1\n"]],
+  ["url", address, ["gate:8080", "ftp://gate", "http://", "http://user:secret@gate/", "http://a b"]],
+  ["key", visible, ["secret key", 'secret"\nurl = "http://x', "schlüssel", "s".repeat(513)]],
+])("refuses a wrong --%s, and says to %s", (name, expected, texts) => {
+  for (const text of texts) {
+    const given = { url: "http://gate", key, [name]: text };
+    const args = Object.entries(given).map(([option, value]) => `--${option}=${value}`);
+    const message = refusal(() => readPushGpuOptions(args, { env: {}, readFile, hostName: "gpu-01" }));
+    expect(message).toEndWith(expected);
+    for (const secret of [key, "secret", "schlüssel"]) expect(message).not.toContain(secret);
+  }
+});
+
+test.each([
+  ["interval", ["0.1", "00.10", "1", "3600", "3600.0", "0010.5"]],
+  ["gpu-id-offset", ["0", "255", "007"]],
+  ["url", ["HTTP://gate", "https://gate:1/path@x?y=@", "http://[::1]:8080/"]],
+  ["key", ["s".repeat(512), "!~"]],
+])("accepts an odd but valid --%s", (name, texts) => {
+  for (const text of texts) expect(read(`--url http://gate --key ${key} --${name}=${text}`).target).toBeDefined();
 });

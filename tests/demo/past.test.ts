@@ -1,15 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { slownessAt } from "../../src/demo/backend.ts";
 import { personas } from "../../src/demo/personas.ts";
 import { generatePast, loadInMinute } from "../../src/demo/past.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
 import { readGpus } from "../../src/demo/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
-import type { Outcome } from "../../src/domain/requests.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));
-const { counts, requests, older, gpus } = generatePast(keys, now);
+const { counts, requests, gpus } = generatePast(keys, now);
 const dayMs = 24 * 60 * 60 * 1000;
 const hourMinutes = 60;
 
@@ -41,25 +39,6 @@ describe("generatePast", () => {
       total(counted.map(({ requestCount }) => requestCount)),
       total(counted.map(({ outputTokens }) => outputTokens)),
     ]);
-  });
-
-  test("has failures of several kinds, three models and a slow phase on each day", () => {
-    const outcomes = new Set(requests.map(({ record }) => record.outcome));
-    expect([...outcomes].toSorted()).toEqual([
-      "client_left",
-      "completed",
-      "timed_out",
-      "upstream_failed",
-    ] satisfies Outcome[]);
-    expect(new Set(older.map(({ record }) => record.model)).size).toBe(3);
-    for (let day = 2; day < 30; day++) {
-      const until = now - day * dayMs;
-      const ofDay = older.filter(({ endedAt }) => endedAt >= until - dayMs && endedAt < until);
-      expect(ofDay.some(({ record }) => record.usage === undefined)).toBeTrue();
-      expect(ofDay.length).toBeGreaterThan(500);
-      const slow = Array.from({ length: 24 * hourMinutes }, (_, minute) => slownessAt(minuteOf(until) - minute));
-      expect(slow.filter((slowness) => slowness > 1).length).toBeWithin(20, 140);
-    }
   });
 
   test("live requests continue the current minute where the history ends", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { addressScope, clientAddress, findWideScope } from "../../src/domain/client-address.ts";
+import { addressScope, clientAddressOf, findWideScope } from "../../src/domain/client-address.ts";
 
 test.each([
   [0, null, "192.0.2.1", "192.0.2.1"],
@@ -22,7 +22,8 @@ test.each([
 ])(
   "with %d trusted hops, X-Forwarded-For %p from %s means %s",
   (trustedHops, forwardedFor, socketAddress, expected) => {
-    expect(clientAddress(forwardedFor, socketAddress, trustedHops)).toBe(expected);
+    const headers = new Headers(forwardedFor === null ? {} : { "x-forwarded-for": forwardedFor });
+    expect(clientAddressOf(trustedHops)({ headers }, socketAddress)).toBe(expected);
   },
 );
 

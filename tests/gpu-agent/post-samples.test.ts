@@ -99,14 +99,6 @@ test("waits after a rejected key, and a stop ends the wait", async () => {
   await posting.stop();
 });
 
-test("a waiting taker gets undefined when the signal aborts", async () => {
-  const latest = createLatest<number>();
-  const stop = new AbortController();
-  const taken = latest.take(stop.signal);
-  stop.abort();
-  expect(await taken).toBeUndefined();
-});
-
 test("a take after the abort gets undefined", async () => {
   const latest = createLatest<number>();
   latest.put(1);

@@ -24,8 +24,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-budget-leaks",
     says: "What a body took of the budget of held bytes does not come back",
-    find: `if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);`,
-    put: `if (kept < body.takenBytes) body.takenBytes = kept;`,
+    find: `if (kept < this.takenBytes) add(this.#budget, this, kept - this.takenBytes);`,
+    put: `if (kept < this.takenBytes) this.takenBytes = kept;`,
     tests: ["tests/proxy/request/held-bytes.test.ts"],
   },
   {
@@ -45,7 +45,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-form-model-unread",
     says: "A form goes to any backend, whatever model it names",
-    find: `readsForms: this.#rewriting.names.catalog.file !== undefined`,
+    find: `readsForms: names.catalog.file !== undefined`,
     put: `readsForms: false`,
     tests: ["tests/wire/models-of-a-file.test.ts"],
   },
@@ -61,8 +61,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-left-uncharged",
     says: "A stream that its client leaves early costs a limit of tokens no estimate",
-    find: `const ofStream = generates ? estimateStream(`,
-    put: `const ofStream = generates && isWhole ? estimateStream(`,
+    find: `this.isKnown || seen.estimatedTokens > 0 ? ofInput + ofOutput : 0`,
+    put: `isWhole && (this.isKnown || seen.estimatedTokens > 0) ? ofInput + ofOutput : 0`,
     tests: ["tests/wire/ways-round-a-limit.test.ts"],
   },
   {
@@ -77,7 +77,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A client sees the end of a stream before its count is committed",
     find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
     put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
-    tests: ["tests/proxy/stream/transform-stream.test.ts"],
+    tests: ["tests/proxy/stream/meter.test.ts"],
   },
   {
     id: "stream-asked-usage-shown",
@@ -91,7 +91,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "An error follows half an event",
     find: `const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);`,
     put: `const tooLong = bytes;`,
-    tests: ["tests/proxy/stream/transform-stream-failure.test.ts"],
+    tests: ["tests/proxy/stream/meter-failure.test.ts"],
   },
   {
     id: "stream-cut-between-cr-and-lf",
@@ -112,7 +112,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A heartbeat stands inside an event",
     find: `if (this.isTaken() && passage.position() === "between events")`,
     put: `if (this.isTaken())`,
-    tests: ["tests/proxy/stream/transform-stream-keepalive.test.ts"],
+    tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
   {
     id: "stream-clean-end",
@@ -126,7 +126,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,
     put: `return { ...usage, outputIsOpening: false, isAlone, elsewhere };`,
-    tests: ["tests/proxy/stream/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-last-choice",
@@ -140,7 +140,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A byte order mark after a comment of ours spoils the first line",
     find: `this.#enqueue(this.#upstreamBegan || !this.hasSent ? bytes : withoutByteOrderMark(bytes));`,
     put: `this.#enqueue(bytes);`,
-    tests: ["tests/proxy/stream/transform-stream-keepalive.test.ts"],
+    tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
 
   // Waiting.
@@ -232,8 +232,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "users-without-limits",
     says: "The limits that a key gives each of its users hold for none",
-    find: `  const own = limits ?? rules.user_limits;`,
-    put: `  const own = limits ?? null;`,
+    find: `const own = limits ?? rules.user_limits;`,
+    put: `const own = limits ?? null;`,
     tests: ["tests/wire/users.test.ts"],
   },
   {
@@ -291,8 +291,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-body-kept-after-failure",
     says: "A request that fails before it is sent keeps what its body took of the budget",
-    find: `using held = this.#deps.heldBytes.open(this.#key.id);`,
-    put: `const held = this.#deps.heldBytes.open(this.#key.id);`,
+    find: `using held = new HeldShare(this.#deps.heldBytes, this.#key.id);`,
+    put: `const held = new HeldShare(this.#deps.heldBytes, this.#key.id);`,
     tests: ["tests/wire/held-bodies.test.ts"],
   },
   {
@@ -305,14 +305,14 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `await readLimitsLeft(subjects, this.#deps, this.#codex())`,
+    find: `await readLimitsLeft(subjects, this.#deps, this.#codex)`,
     put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
   {
     id: "life-operator-cannot-end",
     says: "A request that waits does not end when the operator ends it",
-    find: `    this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));\n`,
+    find: `    this.#tracker.onEndRequested(turn.end);\n`,
     put: ``,
     tests: ["tests/wire/fair-queue.test.ts"],
   },
@@ -458,7 +458,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "member-background",
     says: "Work in the background is charged to no limit of tokens",
-    find: `if (isLenientTrue(bytes, background)) onFound("background");`,
+    find: `if (isLenientBoolean(bytes, background, true)) onFound("background");`,
     put: ``,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },
@@ -472,8 +472,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "form-any-model",
     says: "A key transcribes with a model that it may not use",
-    find: `const checksForms = (rules?.allowed_models ?? null) !== null;`,
-    put: `const checksForms = false;`,
+    find: `checksForms: allowed !== null,`,
+    put: `checksForms: false,`,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },
   {
@@ -523,8 +523,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "flush-counts-twice",
     says: "A flush whose reply was lost counts twice",
-    find: `  const id: FlushId = { ledger: state.id, number: ++state.flushNumber };\n  for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {`,
-    put: `  for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {\n    const id: FlushId = { ledger: state.id, number: ++state.flushNumber };`,
+    find: `    const id: FlushId = { ledger: state.id, number: ++state.flushNumber };\n    for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {`,
+    put: `    for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {\n      const id: FlushId = { ledger: state.id, number: ++state.flushNumber };`,
     tests: ["tests/ledger/outages.test.ts"],
   },
 

@@ -89,6 +89,7 @@ async function run({
     wall: () => Date.UTC(2026, 0, 1),
     canOpenAgain: () => !isRead,
     async sendOnce({ name }) {
+      tracker.upstreamRequestSent(name);
       const how = taken[sent.push(name) - 1];
       if (how === undefined) throw new Error("sent too often");
       if (how instanceof AbortReason) throw how;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
-import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
+import { HeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
@@ -71,7 +71,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     observer: { finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",
-    heldBytes: createHeldBytes(1_000_000, 1_000_000, () => performance.now()),
+    heldBytes: new HeldBytes(1_000_000, 1_000_000, () => performance.now()),
     closeSoon: () => {},
     disableIdleTimeout: () => {
       events.push("idle timeout disabled");

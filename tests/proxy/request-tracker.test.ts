@@ -11,30 +11,6 @@ const depsOf = (records: RequestRecord[]): TrackerDeps => ({
   monotonic: () => 0,
 });
 
-test("a request finishes once, even if finish is called again", () => {
-  const records: RequestRecord[] = [];
-  let inFlight = 0;
-  let callbacks = 0;
-  const addInFlight = () => {
-    inFlight++;
-    return () => void inFlight--;
-  };
-  const tracker = new RequestTracker({ ...depsOf(records), addInFlight }, request);
-  expect(inFlight).toBe(1);
-  tracker.onFinished(() => callbacks++);
-  tracker.record.status = 200;
-  tracker.finish("completed");
-  tracker.finish("upstream_failed", { code: "upstream_unreachable" });
-  expect([inFlight, callbacks, records.length]).toEqual([0, 1, 1]);
-  expect(records[0]).toMatchObject({
-    requestId: "req-1",
-    clientAddress: "192.0.2.7",
-    outcome: "completed",
-    status: 200,
-    code: undefined,
-  });
-});
-
 test("times count from the request's start, and the upstream's from when the request was sent to it", () => {
   const records: RequestRecord[] = [];
   let now = 1000;

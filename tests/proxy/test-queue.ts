@@ -2,7 +2,6 @@ import { noConversation } from "../../src/domain/backends.ts";
 import type { Admission, Admit } from "../../src/domain/admissions.ts";
 import type { KeyId, KeyLimits, LimitName, Subject } from "../../src/domain/keys.ts";
 import type { Priority } from "../../src/domain/limits.ts";
-import { ProxyError } from "../../src/proxy/errors.ts";
 import { endedByAdmin } from "../../src/proxy/upstream/abort-reason.ts";
 import { Wait } from "../../src/proxy/waiting.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
@@ -10,19 +9,6 @@ import type { MonotonicClock } from "../../src/time/clock.ts";
 import { backendOf } from "../support/catalog.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { startPlaces, startQueue } from "../support/local-places.ts";
-
-interface Sent {
-  /** What became of it so far: `waiting`, `running`, or the code, the outcome or the limit of its refusal. */
-  state: () => string;
-  /** How long its client is told to wait. */
-  waitMs: () => number | undefined;
-  /** The client leaves. */
-  leave: () => void;
-  /** The response ends. */
-  end: () => void;
-  /** An administrator ends it. */
-  endByAdmin: () => void;
-}
 
 interface TestQueueOptions {
   places?: number;
@@ -52,24 +38,19 @@ export function startTestQueue(options: TestQueueOptions) {
     stopping: stopping.signal,
     onKeyEnded: (listener) => (endKey = listener),
   });
-  async function send(keyId: KeyId, startedAt = 0, key?: KeyInDatabase, priority?: Priority): Promise<Sent> {
+  async function send(keyId: KeyId, startedAt = 0, key?: KeyInDatabase, priority?: Priority) {
     const client = new AbortController();
     let state = "waiting";
-    let waitMs: number | undefined;
     const asker = { keyId, subjects: subjectsOf(key, keyId), path: "/v1/x", startedAt, client: client.signal };
     const wait = new Wait({ ...asker, priority }, queue);
     (async () => wait.enter({ ...anywhere, priority }, undefined))().then(
       () => (state = "running"),
-      (error: Error) => {
-        state = error.message;
-        const headers = new Map(error instanceof ProxyError ? error.details?.headers : []);
-        waitMs = Number(headers.get("retry-after")) * 1000;
-      },
+      (error: Error) => (state = error.message),
     );
     await passTicks();
     return {
+      /** What became of it so far: `waiting`, `running`, or the code, the outcome or the limit of its refusal. */
       state: () => state,
-      waitMs: () => waitMs,
       leave: () => client.abort(),
       end: () => wait.leave(),
       endByAdmin: () => wait.end(endedByAdmin()),
@@ -104,22 +85,10 @@ export function admitting(): {
   };
 }
 
-/** A key as the database knows it. */
-export interface KeyInDatabase {
-  maxConcurrency: number;
-  ask(mayWait: boolean): Promise<Admission>;
-  /** Whether each request that asked since the last call would ask again. */
-  asked(): boolean[];
-  inFlight(): number;
-  /** One that another instance serves ends. */
-  endElsewhere(): void;
-  /** Another limit refuses all from now on. */
-  refuseBy(name: LimitName | undefined, waitMs?: number): void;
-  /** How many were given back unsent. */
-  cancelled(): number;
-}
+export type KeyInDatabase = ReturnType<typeof keyWith>;
 
-export function keyWith(maxConcurrency: number): KeyInDatabase {
+/** A key as the database knows it. */
+export function keyWith(maxConcurrency: number) {
   let [inFlight, cancelled] = [0, 0];
   let refusal: { refusedBy: LimitName; waitMs: number } | undefined;
   const asked: boolean[] = [];
@@ -133,7 +102,7 @@ export function keyWith(maxConcurrency: number): KeyInDatabase {
   });
   return {
     maxConcurrency,
-    async ask(mayWait) {
+    async ask(mayWait: boolean): Promise<Admission> {
       asked.push(mayWait);
       if (refusal !== undefined) return refused(refusal.refusedBy, refusal.waitMs);
       if (inFlight >= maxConcurrency) return refused("max_concurrency", 1000);
@@ -149,10 +118,14 @@ export function keyWith(maxConcurrency: number): KeyInDatabase {
       };
       return { ...unchanged, refusedBy: undefined, waitMs: 0, end, cancel };
     },
+    /** Whether each request that asked since the last call would ask again. */
     asked: () => asked.splice(0),
     inFlight: () => inFlight,
+    /** One that another instance serves ends. */
     endElsewhere: () => void (inFlight -= 1),
-    refuseBy: (name, waitMs = 0) => void (refusal = name && { refusedBy: name, waitMs }),
+    /** Another limit refuses all from now on. */
+    refuseBy: (name: LimitName | undefined, waitMs = 0) => void (refusal = name && { refusedBy: name, waitMs }),
+    /** How many were given back unsent. */
     cancelled: () => cancelled,
   };
 }

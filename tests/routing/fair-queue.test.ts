@@ -124,32 +124,6 @@ test("low requests have a list of their own: they displace nobody, and nobody di
   expect(queue.refused()).toEqual(["l2"]);
 });
 
-test("a request that stops waiting leaves its place in the queue to the next one", () => {
-  const queue = queueOf(1, 2);
-  queue.enter("a1", 1, true);
-  queue.enter("a2", 1, true);
-  queue.enter("a3", 1, true);
-  queue.leave("a2");
-  expect(queue.enter("a4", 1, true)).toBe("waiting");
-  queue.leave("a1");
-  queue.leave("a1");
-  expect(queue.taken()).toEqual(["a3"]);
-  queue.leave("unknown");
-  queue.leave("a3");
-  expect(queue.taken()).toEqual(["a4"]);
-});
-
-test("in a full queue, the newest request of the key that waits with the most makes room for one that waits with less", () => {
-  const queue = queueOf(2, 4);
-  for (const ticket of ["a1", "a2", "a3", "a4", "a5", "a6"]) queue.enter(ticket, 1, true);
-  expect(["b1", "b2", "b3"].map((ticket) => queue.enter(ticket, 2, true))).toEqual(["waiting", "waiting", "full"]);
-  expect(queue.refused()).toEqual(["a6", "a5"]);
-  expect(queue.enter("a7", 1, true)).toBe("full");
-  queue.leave("a1");
-  queue.leave("a2");
-  expect(queue.taken()).toEqual(["b1", "a3"]);
-});
-
 test("among keys that wait with as many, the one with the most in flight makes room, and only for one with less", () => {
   const queue = queueOf(2, 2);
   for (const ticket of ["a1", "a2", "a3"]) queue.enter(ticket, 1, true);

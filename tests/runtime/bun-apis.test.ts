@@ -23,7 +23,7 @@ stillNeeded("prom-client still reports NaN on Bun", "src/telemetry/process-metri
   expect(await registry.metrics()).toMatch(/^nodejs_eventloop_lag_mean_seconds nan$/im);
 });
 
-stillNeeded("TypeScript's Transformer still lacks cancel", "src/proxy/stream/transform-stream.ts", () => {
+stillNeeded("TypeScript's Transformer still lacks cancel", "src/proxy/stream/meter.ts", () => {
   const transformer: Transformer = {
     // @ts-expect-error -- if it is known, the type check fails here
     cancel() {},

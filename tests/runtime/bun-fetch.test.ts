@@ -75,7 +75,7 @@ async function reuseClosing(method: string): Promise<{ error: unknown; connectio
 
 stillNeeded(
   "Bun still fails a POST or PATCH on a closing connection",
-  "src/proxy/upstream/connection-pool.ts",
+  "src/proxy/upstream/connections.ts",
   async () => {
     for (const method of ["POST", "PATCH"]) {
       expect(await reuseClosing(method)).toEqual({ error: "ECONNRESET", connections: 1 });

@@ -50,6 +50,16 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     }
   });
 
+  test("counts, latencies and readings are kept for as long as charts and the handbook say", () => {
+    const dayMs = 86_400_000;
+    const days = { usageMinute: 32, usageFlushes: 1, latencyMinute: 31, outcomeHour: 31, gpuMinute: 32, gpuHour: 32 };
+    for (const { table, timeOf, keeps } of expiringRows) {
+      const kept = (days as Record<string, number>)[table];
+      if (kept !== undefined)
+        expect([table, keeps(defaultRetention)]).toEqual([table, timeOf(kept * dayMs) - timeOf(0)]);
+    }
+  });
+
   test("a round deletes a few minutes, and the other tables have their turn between two portions", async () => {
     await using opened = await openTestEngine(() => now);
     const portion = prepareMaintenance(

@@ -71,14 +71,7 @@ test("a report fails, rather than ending early, if the storage thread stops whil
   await using opened = await openTestStore();
   await createKeys(opened.store, ["a"]);
   const minute = Math.floor(Date.now() / 60_000);
-  const increments = Array.from({ length: 5000 }, (_, n) => ({
-    keyId: 1,
-    minute: minute - n,
-    requestCount: 1,
-    inputTokens: 1,
-    outputTokens: 1,
-    lastClosedAt: 0,
-  }));
+  const increments = Array.from({ length: 5000 }, (_, n) => usageIncrement({ keyId: 1, minute: minute - n }));
   await opened.store.usage.add(increments);
   const slices = opened.store.usage.history({ since: 0, bucketMinutes: 1 })[Symbol.asyncIterator]();
   expect((await slices.next()).done).toBe(false);

@@ -12,6 +12,7 @@ import { tableNames } from "../../src/store/schema/table-names.ts";
 import type { Store } from "../../src/store/store.ts";
 import { copyMigratedDatabase } from "../support/migrated-database.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { minuteOf } from "../../src/time/seoul.ts";
 import type { UsageIncrement } from "../../src/domain/usage.ts";
 
 export interface LogEntry {
@@ -142,6 +143,10 @@ export const usageIncrement = (
   lastClosedAt: fields.minute * 60_000,
   ...fields,
 });
+
+/** Of what ended at an instant. */
+export const usageAt = (keyId: number, at: number, fields: Partial<UsageIncrement> = {}): UsageIncrement =>
+  usageIncrement({ keyId, minute: minuteOf(at), lastClosedAt: at, ...fields });
 
 /** A report that is one piece of JSON. */
 export async function readBody<Body>(slices: Report<Body>): Promise<Body> {

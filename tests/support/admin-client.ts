@@ -8,20 +8,7 @@ export const quickPasswordHash: string = Bun.password.hashSync(password, {
   timeCost: 1,
 });
 
-/** A console session, as a browser has it. */
-export interface AdminClient {
-  csrfToken: string;
-  /** `session=…`, for the Cookie header. */
-  cookie: string;
-  /** Sends a request with the session's cookie, a body as JSON, and with the CSRF token if it is a write. */
-  request(method: string, path: string, body?: unknown): Promise<Response>;
-  /** Like `request`, but returns the JSON body. @throws Error with status and body if the status is not 2xx */
-  expectOk<T>(method: string, path: string, body?: unknown): Promise<T>;
-  createKey(name: string, fields?: object): Promise<ListedKey>;
-  listKeys(): Promise<ListedKey[]>;
-  updateKey(id: number, fields: Record<string, unknown>): Promise<ListedKey>;
-  deleteKey(id: number): Promise<void>;
-}
+export type AdminClient = ReturnType<typeof clientWith>;
 
 /** A key as the admin API lists it. */
 export interface ListedKey {
@@ -54,8 +41,8 @@ export async function logIn(adminUrl: string, username: string, secret: string):
   return clientWith(adminUrl, setCookie?.split(";", 1)[0] ?? "", csrfToken);
 }
 
-/** Of a session that there is. */
-export function clientWith(adminUrl: string, cookie: string, csrfToken: string): AdminClient {
+/** A console session, as a browser has it. */
+export function clientWith(adminUrl: string, cookie: string, csrfToken: string) {
   const request = (method: string, path: string, body?: unknown): Promise<Response> => {
     const headers: Record<string, string> = { cookie };
     if (method !== "GET" && method !== "HEAD") headers["x-csrf-token"] = csrfToken;
@@ -70,13 +57,16 @@ export function clientWith(adminUrl: string, cookie: string, csrfToken: string):
   };
   return {
     csrfToken,
+    /** `session=…`, for the Cookie header. */
     cookie,
+    /** Sends a request with the session's cookie, a body as JSON, and with the CSRF token if it is a write. */
     request,
+    /** Like `request`, but returns the JSON body. @throws Error with status and body if the status is not 2xx */
     expectOk,
-    createKey: (name, fields) => expectOk("POST", "/api/keys", { name, ...fields }),
-    listKeys: () => expectOk("GET", "/api/keys"),
-    updateKey: (id, fields) => expectOk("PATCH", `/api/keys/${id}`, fields),
-    async deleteKey(id) {
+    createKey: (name: string, fields?: object) => expectOk<ListedKey>("POST", "/api/keys", { name, ...fields }),
+    listKeys: () => expectOk<ListedKey[]>("GET", "/api/keys"),
+    updateKey: (id: number, fields: Record<string, unknown>) => expectOk<ListedKey>("PATCH", `/api/keys/${id}`, fields),
+    async deleteKey(id: number): Promise<void> {
       await expectOk("DELETE", `/api/keys/${id}`);
     },
   };

@@ -6,15 +6,7 @@ const openssl = Bun.which("openssl");
 /** Why tests that make certificates are skipped here, if they are. */
 export const whyNoOpenssl = openssl === null ? "openssl is not installed: its tests are skipped" : undefined;
 
-/** An authority of certificates that nobody trusts unless told to. */
-export interface Authority extends Disposable {
-  caFile: string;
-  ca: string;
-  /** Signs a certificate for 127.0.0.1 and the names. @returns its files */
-  sign(name: string, ...dnsNames: string[]): KeyFiles;
-  /** The same, for so many days from now on instead of two. */
-  signFor(days: number, name: string, ...dnsNames: string[]): KeyFiles;
-}
+export type Authority = Awaited<ReturnType<typeof createAuthority>>;
 
 export interface KeyFiles {
   certFile: string;
@@ -23,14 +15,16 @@ export interface KeyFiles {
 
 const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
-export async function createAuthority(): Promise<Authority> {
+/** An authority of certificates that nobody trusts unless told to. */
+export async function createAuthority() {
   const folder = createTempFolder();
   const run = (line: string): void => {
     const { exitCode, stderr } = Bun.spawnSync([openssl ?? "", ...line.split(" ")], { cwd: folder.path });
     if (exitCode !== 0) throw new Error(stderr.toString());
   };
   run(`req -x509 ${newKey} -keyout ca.key -out ca.pem -days 2 -subj /CN=Tests`);
-  const signFor: Authority["signFor"] = (days, name, ...dnsNames) => {
+  /** Signs a certificate for 127.0.0.1 and the names, for so many days from now on. @returns its files */
+  const signFor = (days: number, name: string, ...dnsNames: string[]): KeyFiles => {
     const names = ["IP:127.0.0.1", ...dnsNames.map((dnsName) => `DNS:${dnsName}`)].join(",");
     run(`req ${newKey} -keyout ${name}.key -out ${name}.csr -subj /CN=${name} -addext subjectAltName=${names}`);
     const authority = "-CA ca.pem -CAkey ca.key -CAcreateserial";
@@ -40,7 +34,7 @@ export async function createAuthority(): Promise<Authority> {
   return {
     caFile: folder.file("ca.pem"),
     ca: await Bun.file(folder.file("ca.pem")).text(),
-    sign: (name, ...dnsNames) => signFor(2, name, ...dnsNames),
+    sign: (name: string, ...dnsNames: string[]) => signFor(2, name, ...dnsNames),
     signFor,
     [Symbol.dispose]: () => folder.remove(),
   };

@@ -2,21 +2,7 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { dlopen, ptr } from "bun:ffi";
 
-export interface Blackhole extends Disposable {
-  /** An origin that neither accepts nor refuses connections. */
-  url: string;
-  port: number;
-}
-
-export interface BusyBackend extends Blackhole {
-  /** Whether the one place in the queue is taken. */
-  isTaken(): boolean;
-  /**
-   * Accepts the connection in the queue, reads its request and responds with 200. Linux then has room for another one.
-   * @param keep leaves the connection open, and never reads from it again
-   */
-  respond(keep?: "keep"): void;
-}
+export type BusyBackend = ReturnType<typeof startBusyBackend>;
 
 const afInet = 2;
 const sockStream = 1;
@@ -31,8 +17,8 @@ const requestBytes = 16_384;
 /** 0: a free one. */
 const anyPort = { host: "127.0.0.1", port: 0 };
 
-/** A port at which the queue of connections is full. */
-export async function startBlackhole(at = anyPort): Promise<Blackhole> {
+/** A port at which the queue of connections is full: it neither accepts nor refuses any. */
+export async function startBlackhole(at = anyPort) {
   const backend = startBusyBackend(at);
   const filler = connect(backend.port, at.host);
   await new Promise((resolve) => filler.once("connect", resolve));
@@ -51,7 +37,7 @@ export async function startBlackhole(at = anyPort): Promise<Blackhole> {
  * Through libc, because neither Bun nor its node:net passes a backlog on (1.4.5).
  * Remove the calls of libc when `backlog` of node:net reaches the kernel.
  */
-export function startBusyBackend(at = anyPort): BusyBackend {
+export function startBusyBackend(at = anyPort) {
   const libc = openLibc();
   const { socket, setsockopt, bind, listen, getsockname, accept, recv, send, close } = libc.symbols;
   const address = Buffer.alloc(addressBytes);
@@ -72,8 +58,13 @@ export function startBusyBackend(at = anyPort): BusyBackend {
   return {
     url: `http://${at.host}:${port}`,
     port,
+    /** Whether the one place in the queue is taken. */
     isTaken: () => queueLength(port) > 0,
-    respond(keep) {
+    /**
+     * Accepts the connection in the queue, reads its request and responds with 200. Linux then has room for another one.
+     * @param keep leaves the connection open, and never reads from it again
+     */
+    respond(keep?: "keep"): void {
       const connection = accept(descriptor, null, null);
       recv(connection, ptr(Buffer.alloc(requestBytes)), requestBytes, 0);
       const response = Buffer.from(`HTTP/1.1 200 OK\r\nConnection: ${keep ?? "close"}\r\nContent-Length: 2\r\n\r\nok`);

@@ -1,22 +1,19 @@
-/** Lets tests wait for state that changes step by step. */
-export interface ChangeNotifier {
-  /** Runs the check of every waiter again. */
-  notify: () => void;
-  /**
-   * The first value that `find` returns, now or after a later `notify`.
-   * @throws what `find` throws; Error with `what` after the deadline
-   */
-  waitFor: <T>(what: string, find: () => T | undefined) => Promise<T>;
-}
-
-/** @param describe the state at the deadline, for the error message */
-export function createChangeNotifier(deadlineMs: number, describe: () => string): ChangeNotifier {
+/**
+ * Lets tests wait for state that changes step by step.
+ * @param describe the state at the deadline, for the error message
+ */
+export function createChangeNotifier(deadlineMs: number, describe: () => string) {
   const checks = new Set<() => void>();
   return {
-    notify() {
+    /** Runs the check of every waiter again. */
+    notify(): void {
       for (const check of checks) check();
     },
-    waitFor: (what, find) =>
+    /**
+     * The first value that `find` returns, now or after a later `notify`.
+     * @throws what `find` throws; Error with `what` after the deadline
+     */
+    waitFor: <T>(what: string, find: () => T | undefined): Promise<T> =>
       new Promise((resolve, reject) => {
         const finish = (settle: () => void): void => {
           clearTimeout(timer);

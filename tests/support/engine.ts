@@ -5,19 +5,7 @@ import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 /** What an engine does with a request that it gets; `gone`: something before it cuts every connection. */
 export type Behaviour = "works" | "hangs" | "resets" | "breaks" | "gone" | number;
 
-/** A backend that counts how often it executes each request, and that can go away and come back at its address. */
-export interface Engine extends Disposable {
-  name: string;
-  url: string;
-  behaves: Behaviour;
-  /** How often each request was executed, by its id. A refusal executes nothing. */
-  executions: ReadonlyMap<string, number>;
-  /** The requests that it refused, or executed and did not respond to with 200. */
-  failed: readonly string[];
-  /** Those that were cut off while they were executed are among the failed ones. */
-  goAway(): void;
-  comeBack(): void;
-}
+export type Engine = ReturnType<typeof startEngine>;
 
 /** The tokens that each response reports, streams too. */
 export const tokens = { input: 3, output: 2 };
@@ -41,7 +29,8 @@ function responseTo(request: SimulatedRequest): { head: string; body: string } {
 /** How long it takes for each request that it works on: others come meanwhile. */
 const workMs = 3;
 
-export function startEngine(name: string): Engine {
+/** A backend that counts how often it executes each request, and that can go away and come back at its address. */
+export function startEngine(name: string) {
   const executions = new Map<string, number>();
   const failed: string[] = [];
   let behaves: Behaviour = "works";
@@ -83,14 +72,17 @@ export function startEngine(name: string): Engine {
   return {
     name,
     url,
+    /** How often each request was executed, by its id. A refusal executes nothing. */
     executions,
+    /** The requests that it refused, or executed and did not respond to with 200. */
     failed,
-    get behaves() {
+    get behaves(): Behaviour {
       return behaves;
     },
     set behaves(how) {
       behaves = how;
     },
+    /** Those that were cut off while they were executed are among the failed ones. */
     goAway,
     comeBack: () => void (simulator ??= begin(port)),
     [Symbol.dispose]: goAway,

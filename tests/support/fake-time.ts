@@ -1,15 +1,8 @@
 import { afterEach, beforeEach, jest } from "bun:test";
 import { passTicks } from "./event-loop.ts";
 
-/** A clock that begins at 0 in each test, and timers that follow it. */
-export interface FakeTime {
-  now: () => number;
-  /** Resolves when what the time has set off is done. */
-  pass: (ms: number) => Promise<void>;
-}
-
-/** To be called in a file, or in the `describe` that it is for. */
-export function useFakeTime(): FakeTime {
+/** A clock that begins at 0 in each test, and timers that follow it. To be called in a file, or in the `describe` that it is for. */
+export function useFakeTime() {
   let now = 0;
   beforeEach(() => {
     now = 0;
@@ -18,7 +11,8 @@ export function useFakeTime(): FakeTime {
   afterEach(() => void jest.useRealTimers());
   return {
     now: () => now,
-    async pass(ms) {
+    /** Resolves when what the time has set off is done. */
+    async pass(ms: number): Promise<void> {
       await passTicks();
       now += ms;
       jest.advanceTimersByTime(ms);

@@ -1,21 +1,13 @@
 import type { Socket } from "bun";
 
-/** A TCP proxy on loopback that can lose a response. */
-export interface FaultyProxy extends Disposable {
-  port: number;
-  /** Applies once. The next message with this text reaches the server; its response is dropped and the client's connection broken. */
-  loseResponseTo(text: string): void;
-  /** How many responses were lost. */
-  lost(): number;
-}
-
 interface Side {
   other: Promise<Socket<Side>>;
   isServer: boolean;
   losesResponse: { value: boolean };
 }
 
-export function startFaultyProxy(serverPort: number): FaultyProxy {
+/** A TCP proxy on loopback that can lose a response. */
+export function startFaultyProxy(serverPort: number) {
   let doomed: string | undefined;
   let lost = 0;
   const handlers = {
@@ -52,7 +44,9 @@ export function startFaultyProxy(serverPort: number): FaultyProxy {
   });
   return {
     port: listener.port,
-    loseResponseTo: (text) => void (doomed = text),
+    /** Applies once. The next message with this text reaches the server; its response is dropped and the client's connection broken. */
+    loseResponseTo: (text: string) => void (doomed = text),
+    /** How many responses were lost. */
     lost: () => lost,
     [Symbol.dispose]: () => listener.stop(true),
   };

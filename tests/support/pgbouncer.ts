@@ -4,12 +4,6 @@ import { ownedByUnprivileged } from "./postgres.ts";
 import { createTempFolder } from "./temp-folder.ts";
 import { pollUntil } from "./poll-until.ts";
 
-/** A PgBouncer in front of a test PostgreSQL, on loopback. It ends with the test process. */
-export interface Pgbouncer extends AsyncDisposable {
-  /** The address of the same database through PgBouncer. */
-  url: string;
-}
-
 const file = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => existsSync(path));
 
 /** Why PgBouncer cannot be used; undefined if it is installed. */
@@ -18,8 +12,11 @@ export const whyNoPgbouncer: string | undefined =
 
 if (whyNoPgbouncer !== undefined) process.stderr.write(`${whyNoPgbouncer}\n`);
 
-/** @param settings lines for its `[pgbouncer]` section */
-export async function startPgbouncer(databaseUrl: string, settings: readonly string[]): Promise<Pgbouncer> {
+/**
+ * A PgBouncer in front of a test PostgreSQL, on loopback. It ends with the test process.
+ * @param settings lines for its `[pgbouncer]` section
+ */
+export async function startPgbouncer(databaseUrl: string, settings: readonly string[]) {
   const folder = createTempFolder();
   const target = new URL(databaseUrl);
   const port = findFreePort();
@@ -48,6 +45,7 @@ ${settings.join("\n")}
   );
   target.port = String(port);
   return {
+    /** The address of the same database through PgBouncer. */
     url: target.href,
     async [Symbol.asyncDispose]() {
       kill();

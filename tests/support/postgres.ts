@@ -5,22 +5,7 @@ import { openPostgresStore } from "../../src/store/postgres/open.ts";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 
-/** A PostgreSQL server for tests, on loopback, in a temporary folder. It ends with the test process. */
-export interface Postgres extends AsyncDisposable {
-  /** Creates an empty database. @returns its address */
-  createDatabase(): Promise<string>;
-  /** Ends every client connection. */
-  cutConnections(): Promise<void>;
-  /** Runs a statement as the superuser, by default in the database `postgres`. */
-  run(statement: string, url?: string): Promise<Record<string, unknown>[]>;
-  /** Cuts the connections and waits until the server is down. */
-  stop(): Promise<void>;
-  /** Waits until the server accepts connections. */
-  start(): Promise<void>;
-  /** Stops responding but keeps its connections, as if the network dropped every packet. */
-  freeze(): Promise<void>;
-  thaw(): Promise<void>;
-}
+export type Postgres = Awaited<ReturnType<typeof startPostgres>>;
 
 const bin = findBin();
 
@@ -45,19 +30,17 @@ export const sharedPostgres = (): Promise<Postgres> =>
 
 export type EngineName = "SQLite" | "PostgreSQL";
 
-export interface TakenDatabase {
-  url: string;
-  /** Lets a later test have it. Nothing may use it any more. */
-  release(): void;
-}
-
 const free: string[] = [];
 
 /** A database with all tables and no rows. It is one that an earlier test released, or a new one. */
-export async function takeDatabase(): Promise<TakenDatabase> {
+export async function takeDatabase() {
   const url = free.pop() ?? (await createMigratedDatabase());
   await (await sharedPostgres()).run(emptyTables, url);
-  return { url, release: () => void free.push(url) };
+  return {
+    url,
+    /** Lets a later test have it. Nothing may use it any more. */
+    release: () => void free.push(url),
+  };
 }
 
 async function createMigratedDatabase(): Promise<string> {
@@ -76,8 +59,11 @@ export const emptyTables = `do $$
     perform setval(format('%I', sequencename)::regclass, 1, false) from pg_sequences where schemaname = 'public';
   end $$`;
 
-/** @param settings server settings such as `fsync=on` */
-export async function startPostgres(settings: readonly string[] = ["fsync=off"]): Promise<Postgres> {
+/**
+ * A PostgreSQL server for tests, on loopback, in a temporary folder. It ends with the test process.
+ * @param settings server settings such as `fsync=on`
+ */
+export async function startPostgres(settings: readonly string[] = ["fsync=off"]) {
   if (bin === undefined) throw new Error(whyNoPostgres);
   const folder = createTempFolder();
   const data = folder.file("data");
@@ -101,25 +87,31 @@ export async function startPostgres(settings: readonly string[] = ["fsync=off"])
     );
   await start();
 
-  const run: Postgres["run"] = async (statement, url = urlOf("postgres")) => {
+  const run = async (statement: string, url = urlOf("postgres")): Promise<Record<string, unknown>[]> => {
     await using client = new SQL(url, { max: 1 });
     return (await client.unsafe(statement)) as Record<string, unknown>[];
   };
   let databases = 0;
   return {
+    /** Runs a statement as the superuser, by default in the database `postgres`. */
     run,
+    /** Creates an empty database. @returns its address */
     async createDatabase() {
       const name = `tollgate_${++databases}`;
       await run(`create database ${name}`);
       return urlOf(name);
     },
+    /** Ends every client connection. */
     async cutConnections() {
       await run(
         "select pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()",
       );
     },
+    /** Cuts the connections and waits until the server is down. */
     stop: () => pgCtl("-m", "fast", "stop"),
+    /** Waits until the server accepts connections. */
     start,
+    /** Stops responding but keeps its connections, as if the network dropped every packet. */
     freeze: () => signalAll(data, "SIGSTOP"),
     thaw: () => signalAll(data, "SIGCONT"),
     async [Symbol.asyncDispose]() {

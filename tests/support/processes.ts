@@ -7,10 +7,7 @@ export const processCount = 3;
 export const metricsToken = "scraper";
 
 /** Starts a program and waits until all three processes respond. */
-export async function startProcesses(
-  upstreamUrl: string,
-  environment: ProgramEnvironment = {},
-): Promise<ProgramWithKey> {
+export async function startProcesses(upstreamUrl: string, environment: ProgramEnvironment = {}) {
   const program = await startProgramWithKey(upstreamUrl, {
     METRICS_TOKEN: metricsToken,
     PROCESSES: String(processCount),

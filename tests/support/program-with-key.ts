@@ -1,15 +1,9 @@
-import { type AdminClient, logIn } from "./admin-client.ts";
-import { type Client, clientOf } from "./client.ts";
-import { type Program, type ProgramEnvironment, startProgram } from "./program.ts";
-import { connectRaw, type RawClient, type RawClientOptions } from "./raw-client.ts";
+import { logIn } from "./admin-client.ts";
+import { clientOf } from "./client.ts";
+import { type ProgramEnvironment, startProgram } from "./program.ts";
+import { connectRaw, type RawClientOptions } from "./raw-client.ts";
 
-/** The program in a process of its own, with one key. */
-export interface ProgramWithKey extends Program, Client {
-  admin: AdminClient;
-  key: string;
-  /** Sends a streamed chat request with a script for the simulator. */
-  postStream(script: string, options?: RawClientOptions): Promise<RawClient>;
-}
+export type ProgramWithKey = Awaited<ReturnType<typeof startProgramWithKey>>;
 
 const body = JSON.stringify({
   model: "m",
@@ -18,10 +12,8 @@ const body = JSON.stringify({
   messages: [{ role: "user", content: "Hi" }],
 });
 
-export async function startProgramWithKey(
-  upstreamUrl: string | undefined,
-  environment: ProgramEnvironment = {},
-): Promise<ProgramWithKey> {
+/** The program in a process of its own, with one key. */
+export async function startProgramWithKey(upstreamUrl: string | undefined, environment: ProgramEnvironment = {}) {
   const program = await startProgram({
     ...(upstreamUrl !== undefined && { PROXY_UPSTREAM_URL: upstreamUrl }),
     ADMIN_PASSWORD: "password",
@@ -35,7 +27,8 @@ export async function startProgramWithKey(
     ...clientOf(program.url, key),
     admin,
     key,
-    async postStream(script, options) {
+    /** Sends a streamed chat request with a script for the simulator. */
+    async postStream(script: string, options?: RawClientOptions) {
       const client = await connectRaw(program.url, options);
       const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
       client.request("POST", "/v1/chat/completions", headers, body);

@@ -1,11 +1,7 @@
-/** A seeded random generator (mulberry32): the seed of a failing round reproduces it. */
-export interface Random {
-  /** An integer from 0 to `limit` - 1. */
-  below(limit: number): number;
-  pick<T>(values: readonly T[]): T;
-}
+export type Random = ReturnType<typeof createRandom>;
 
-export function createRandom(seed: number): Random {
+/** A seeded random generator (mulberry32): the seed of a failing round reproduces it. */
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   function next(): number {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -15,8 +11,9 @@ export function createRandom(seed: number): Random {
   }
   const below = (limit: number): number => Math.floor(next() * limit);
   return {
+    /** An integer from 0 to `limit` - 1. */
     below,
-    pick(values) {
+    pick<T>(values: readonly T[]): T {
       const value = values[below(values.length)];
       if (value === undefined) throw new Error("Nothing to pick from");
       return value;

@@ -27,21 +27,15 @@ export function refusalOf({ messages, input, tools, system }: Json, isResponses:
   return isRefused ? "'type' of tool must be 'function'" : undefined;
 }
 
-export const orders = ["system first", "tools first"] as const;
-export type Order = (typeof orders)[number];
-
 /** As engines do that have system turns at the head only. */
-export function render({ system, messages, input, tools }: Json, order: Order): string {
+export function render({ system, messages, input, tools }: Json): string {
   const turns = list(messages ?? input);
   const isHead = ({ role }: Json): boolean => role === "system" || role === "developer";
   const head = [...list(system), ...turns.filter(isHead)];
   const instructions = head.map(({ text, content }) => textsOf(text ?? content)).join("\n");
-  const definitions = JSON.stringify(tools);
-  const opening = order === "system first" ? [instructions, definitions] : [definitions, instructions];
   const others = turns.filter((turn) => !isHead(turn));
-  return [...opening, ...others.map(({ content, ...turn }) => `${JSON.stringify(turn)} ${textsOf(content)}`)].join(
-    "\n",
-  );
+  const texts = others.map(({ content, ...turn }) => `${JSON.stringify(turn)} ${textsOf(content)}`);
+  return [instructions, JSON.stringify(tools), ...texts].join("\n");
 }
 
 /** Templates take the texts out of their blocks, and ignore where the client wants a cache to end. */
@@ -52,7 +46,7 @@ function textsOf(content: unknown): string {
   return list(content).map(blockText).join("\n");
 }
 
-export const words = (seed: number, count: number): string =>
+const words = (seed: number, count: number): string =>
   Array.from({ length: count }, (_, index) => ((seed * 7919 + index * 104_729) % 9973).toString(36)).join(" ");
 
 /** The recordings have a hash and a length instead of each long text: a text of that length, which the hash tells apart. */

@@ -3,13 +3,15 @@ import type { Catalog } from "../../src/domain/models.ts";
 import { eventLoopPortions } from "../../src/proxy/json/read.ts";
 import { hash } from "../../src/proxy/request/conversation.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
-import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
 import {
   createCurrentRewriting,
   createMemory,
+  createRewriter,
   type CurrentRewriting,
-} from "../../src/proxy/rewrite/current-rewriting.ts";
-import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.ts";
+  type RewriteRequest,
+  type RewriteRules,
+  streamUsages,
+} from "../../src/proxy/rewrite/rewrite.ts";
 import type { Engines } from "../../src/domain/backends.ts";
 
 /** The settings that rules come from without `MODELS_FILE`. */

@@ -3,17 +3,11 @@ import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 
-/** Simulated backends that can go away and come back, and the file that lists them for the model `m`. */
-export interface SeveralBackends extends Disposable {
-  /** For `MODELS_FILE`. */
-  file: string;
-  get(name: string): Simulator;
-  stop(name: string): void;
-  restart(name: string): void;
-}
-
-/** @param backends their further members in the file, by name */
-export function startBackends(backends: Readonly<Record<string, string>>): SeveralBackends {
+/**
+ * Simulated backends that can go away and come back, and the file that lists them for the model `m`.
+ * @param backends their further members in the file, by name
+ */
+export function startBackends(backends: Readonly<Record<string, string>>) {
   const folder = createTempFolder();
   const names = Object.keys(backends);
   const ports = new Map(names.map((name) => [name, findFreePort()]));
@@ -27,13 +21,14 @@ export function startBackends(backends: Readonly<Record<string, string>>): Sever
   const file = folder.file("models.yaml");
   writeFileSync(file, `backends:\n${lines.join("\n")}\nmodels:\n  m: { backends: [${names.join(", ")}] }\n`);
   return {
+    /** For `MODELS_FILE`. */
     file,
-    get(name) {
+    get(name: string): Simulator {
       const simulator = running.get(name);
       if (simulator === undefined) throw new Error(`${name} does not run`);
       return simulator;
     },
-    stop(name) {
+    stop(name: string): void {
       running.get(name)?.stop();
       running.delete(name);
     },

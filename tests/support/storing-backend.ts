@@ -20,21 +20,6 @@ interface CreateBody {
   as?: "gzip" | "text";
 }
 
-export interface StoringBackend extends AsyncDisposable {
-  url: string;
-  /** Methods and paths, less `/v1`, and the bodies of POSTs. */
-  seen: string[];
-  bodies: string[];
-  /** Ends the responses that run in the background under this id, in the order of their creates. */
-  complete(id: string): void;
-  /** Sends the last event of the streams that are open. */
-  endStreams(): void;
-  /** Holds what nobody created here. */
-  put(id: string, tokens?: number): void;
-  /** Keeps the next creates until so many have come. */
-  holdCreates(count: number): Promise<void>;
-}
-
 const usageOf = (tokens: number): object => ({ input_tokens: 20, output_tokens: tokens, total_tokens: 20 + tokens });
 
 const eventOf = (type: string, response: StoredDocument): string =>
@@ -50,7 +35,7 @@ function decodedOf(bytes: Uint8Array<ArrayBuffer>): Buffer {
 }
 
 /** Stores responses as vLLM does, where clients choose ids and the last response that is written under one stays; and all else. */
-export function startStoringBackend(name: string): StoringBackend {
+export function startStoringBackend(name: string) {
   const stored = new Map<string, StoredDocument>();
   let running: StoredDocument[] = [];
   const streams = new Set<() => void>();
@@ -141,19 +126,26 @@ export function startStoringBackend(name: string): StoringBackend {
   });
   return {
     url: `http://127.0.0.1:${server.port}`,
+    /** Methods and paths, less `/v1`. */
     seen,
+    /** Of POSTs. */
     bodies,
-    complete(id) {
+    /** Ends the responses that run in the background under this id, in the order of their creates. */
+    complete(id: string): void {
       const done = running.find((one) => one.id === id);
       running = running.filter((one) => one !== done);
       if (done !== undefined) stored.set(id, done);
     },
-    endStreams() {
+    /** Sends the last event of the streams that are open. */
+    endStreams(): void {
       for (const end of streams) end();
       streams.clear();
     },
-    put: (id, tokens = 3) => void stored.set(id, { id, status: "completed", output: "", usage: usageOf(tokens) }),
-    async holdCreates(count) {
+    /** Holds what nobody created here. */
+    put: (id: string, tokens = 3) =>
+      void stored.set(id, { id, status: "completed", output: "", usage: usageOf(tokens) }),
+    /** Keeps the next creates until so many have come. */
+    async holdCreates(count: number): Promise<void> {
       held = { left: count, all: Promise.withResolvers() };
       await held.all.promise;
     },

@@ -10,33 +10,15 @@ import { openCatalog } from "../../src/server/current-catalog.ts";
 import { startServer } from "../../src/server/server.ts";
 import { openStore } from "../../src/store/open.ts";
 import { createChangeNotifier } from "./change-notifier.ts";
-import { type Client, clientOf } from "./client.ts";
+import { clientOf } from "./client.ts";
 import { copyDatabaseWithPassword } from "./migrated-database.ts";
-import { type EngineName, sharedPostgres, takeDatabase, type TakenDatabase } from "./postgres.ts";
-import { type AdminClient, clientWith, type ListedKey, logIn, password, quickPasswordHash } from "./admin-client.ts";
-import { type Person, signIn } from "./sign-in.ts";
+import { type EngineName, sharedPostgres, takeDatabase } from "./postgres.ts";
+import { clientWith, logIn, password, quickPasswordHash } from "./admin-client.ts";
+import { signIn } from "./sign-in.ts";
 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
-/** A complete server in this process, on free ports, with its own database and one key. */
-export interface Tollgate extends AsyncDisposable, Client {
-  url: string;
-  adminUrl: string;
-  admin: AdminClient;
-  /** The API key. */
-  key: string;
-  keyId: number;
-  /** The key as the admin API lists it. */
-  readKey(): Promise<ListedKey>;
-  /** All log entries so far. */
-  log: readonly LogEntry[];
-  /** The first past or future entry that matches. */
-  waitForLog(matches: (entry: LogEntry) => boolean): Promise<LogEntry>;
-  /** Of somebody who signs in at a provider. */
-  signIn(person: Parameters<typeof signIn>[1]): Promise<AdminClient & Person>;
-  /** Stops the server. Later calls wait for the same stop. */
-  stop(): Promise<boolean>;
-}
+export type Tollgate = Awaited<ReturnType<typeof startTollgate>>;
 
 export interface TollgateOptions {
   clock?: WallClock;
@@ -52,11 +34,12 @@ export interface TollgateOptions {
 const followMs = 20;
 const logDeadlineMs = 20_000;
 
-export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
+/** A complete server in this process, on free ports, with its own database and one key. */
+export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}) {
   const { clock = Date.now, engine = "SQLite" } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "tollgate-test-")));
   const database = engine === "PostgreSQL" ? await takeDatabase() : undefined;
-  if (database !== undefined) await storePassword(database);
+  if (database !== undefined) await storePassword(database.url);
   else if ((options.dataDir ?? environment["DATABASE_URL"]) === undefined) copyDatabaseWithPassword(dataDir);
   const { log, write, waitForLog } = createLogRecorder();
   const config = readConfig(
@@ -92,8 +75,10 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     url: server.url,
     adminUrl: server.adminUrl,
     admin,
+    /** The API key. */
     key,
     keyId: id,
+    /** The key as the admin API lists it. */
     readKey: async () => {
       const row = (await admin.listKeys()).find((listed) => listed.id === id);
       if (row === undefined) throw new Error("The key no longer exists");
@@ -101,12 +86,14 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     },
     log,
     waitForLog,
-    async signIn(person) {
+    /** Of somebody who signs in at a provider. */
+    async signIn(person: Parameters<typeof signIn>[1]) {
       const store = await openStore({ dataDir, databaseUrl: database?.url, clock, log: logged });
       const signedIn = await signIn({ store, signingKey: config.admin.secretKey ?? "", clock }, person);
       await store.close();
       return { ...signedIn, ...clientWith(server.adminUrl, signedIn.cookie, signedIn.csrf) };
     },
+    /** Stops the server. Later calls wait for the same stop. */
     stop,
     async [Symbol.asyncDispose]() {
       await stop();
@@ -117,20 +104,22 @@ export async function startTollgate(environment: Environment = {}, options: Toll
 }
 
 /** As `copyDatabaseWithPassword` does. */
-async function storePassword({ url }: TakenDatabase): Promise<void> {
+async function storePassword(url: string): Promise<void> {
   const values = `('${passwordHashSetting}', '${quickPasswordHash}')`;
   await (await sharedPostgres()).run(`insert into settings (name, value) values ${values}`, url);
 }
 
-function createLogRecorder(): Pick<Tollgate, "log" | "waitForLog"> & { write: (line: string) => void } {
+function createLogRecorder() {
   const log: LogEntry[] = [];
   const { notify, waitFor } = createChangeNotifier(logDeadlineMs, () => JSON.stringify(log.slice(-5)));
   return {
-    log,
-    write(line) {
+    /** All log entries so far. */
+    log: log as readonly LogEntry[],
+    write(line: string): void {
       log.push(JSON.parse(line));
       notify();
     },
-    waitForLog: (matches) => waitFor("such log entry", () => log.find(matches)),
+    /** The first past or future entry that matches. */
+    waitForLog: (matches: (entry: LogEntry) => boolean) => waitFor("such log entry", () => log.find(matches)),
   };
 }

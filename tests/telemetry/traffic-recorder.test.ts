@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
-import { countOf, decodeHistogram } from "../../src/domain/histogram.ts";
+import { Histogram } from "../../src/domain/histogram.ts";
 import { createTrafficRecorder, type EncodedTraffic } from "../../src/telemetry/traffic-recorder.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
 import { memoryLog } from "../store/test-store.ts";
@@ -53,9 +53,9 @@ test("requests are summed by minute and model, and written after some seconds", 
     ["other", 1],
   ]);
   expect(served?.minute).toBe(10);
-  expect(
-    [served?.duration, served?.firstByte, served?.tokensPerSecond].map((one) => countOf(decodeHistogram(one ?? ""))),
-  ).toEqual([3, 2, 2]);
+  expect([served?.duration, served?.firstByte, served?.tokensPerSecond].map((one) => new Histogram(one).count)).toEqual(
+    [3, 2, 2],
+  );
   await pass(60_000);
   expect([written.length, jest.getTimerCount()]).toEqual([1, 0]);
 });

@@ -8,7 +8,6 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { noBackendCounts } from "../../src/domain/backends.ts";
-import { encodeHistogram } from "../../src/domain/histogram.ts";
 import { dayNumberOf, minuteOf } from "../../src/time/seoul.ts";
 import { alerts, alertsYaml } from "../../src/watching/prometheus-alerts.ts";
 import { kindNames } from "../../src/watching/states.ts";
@@ -152,7 +151,7 @@ async function seedPast(): Promise<void> {
             minute: minuteOf(at),
             backend: "left",
             requestCount,
-            firstByte: encodeHistogram(new Map([[bucket, requestCount]])),
+            firstByte: `${bucket}:${requestCount}`,
           },
         ],
       });

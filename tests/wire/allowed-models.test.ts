@@ -95,8 +95,9 @@ describe("of a model list, a key sees no name that is not allowed", () => {
       const refused = await get(path);
       const text = await refused.text();
       expect(text).not.toContain("secret");
-      expect([refused.status, JSON.parse(text)]).toMatchObject([
+      expect([refused.status, refused.headers.get("x-should-retry"), JSON.parse(text)]).toMatchObject([
         502,
+        "false",
         { error: { type: "api_error", code: "model_list_unreadable" } },
       ]);
     }

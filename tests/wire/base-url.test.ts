@@ -71,8 +71,12 @@ describe("a base URL with /v1 twice", () => {
     ["/v1/v1/anything?beta=true", "/v1/anything?beta=true"],
     ["//v1/v1/anything", "/v1/anything"],
     ["/v1//v1/v1/anything", "/v1/anything"],
-    ["/v1/v1beta/anything", "/v1/v1beta/anything"],
+    ["/v1/v1//a/", "/v1//a/"],
+    ["/v1/v1/a?b=/v1/v1/c", "/v1/a?b=/v1/v1/c"],
+    ["/v1/v1beta/v1/a", "/v1/v1beta/v1/a"],
     ["/v1/a/v1/b", "/v1/a/v1/b"],
+    ["/v1/V1/a%23b", "/v1/V1/a%23b"],
+    ["/v1/v10/a", "/v1/v10/a"],
   ])("is served with one: %s reaches the backend as %s", async (target, expected) => {
     const [status] = await statusOf("POST", target);
     expect([status, (await backend.nextRequest()).target]).toEqual([200, expected]);

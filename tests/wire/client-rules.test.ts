@@ -26,7 +26,7 @@ function startEngine() {
       const body = (await request.json()) as Json;
       const refusal = refusalOf(body, pathname === "/v1/responses");
       const refused = refusal !== undefined && !refusal.startsWith("System message");
-      const prompt = render(body, "system first");
+      const prompt = render(body);
       const cached = Math.max(0, ...prompts.map((earlier) => commonTokens(earlier, prompt)));
       const tokens = Math.ceil(prompt.length / 4);
       read.push({ tokens, cached, refused });

@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { constants, gzipSync } from "node:zlib";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
-import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { onEachEngine } from "../store/each-engine.ts";
@@ -255,19 +254,4 @@ onEachEngine(({ engine }) => {
       }
     });
   });
-});
-
-test("a count of traffic through two servers on one database is their sum", async () => {
-  using folder = createTempFolder();
-  await using first = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
-  await using second = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
-  const requests = Array.from({ length: 60 }, async (_, index) => {
-    const through = index % 2 === 0 ? first : second;
-    const sent = { key: first.key, script: "usage=3,4" };
-    await (await through.send("/v1/chat/completions", { model: "m", messages }, sent)).text();
-  });
-  await Promise.all(requests);
-  expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
-  await second.admin.updateKey(first.keyId, { is_active: false });
-  expect((await first.send("/v1/models")).status).toBe(401);
 });

@@ -229,7 +229,9 @@ describe("a content type in which a backend would read something else", () => {
     "application/x-www-form-urlencoded",
     "text/plain",
     "application/json; charset=shift_jis",
+    "application/json; charset=utf-8; x=y",
     "application/json, application/x-www-form-urlencoded",
+    "application/vnd.x+json",
   ];
 
   test.each(types)("becomes that of JSON for a key with limits: %s", async (type) => {
@@ -243,10 +245,13 @@ describe("a content type in which a backend would read something else", () => {
     }
   });
 
-  test.each(["application/json", "Application/JSON; charset=UTF-8"])("stays as it is: %s", async (type) => {
-    const { contentType } = await received({ key: "models", headers: { "content-type": type }, body: polyglot });
-    expect(contentType).toBe(type);
-  });
+  test.each(["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf8"'])(
+    "stays as it is: %s",
+    async (type) => {
+      const { contentType } = await received({ key: "models", headers: { "content-type": type }, body: polyglot });
+      expect(contentType).toBe(type);
+    },
+  );
 });
 
 describe("the stream timeout bounds a stream", () => {
@@ -295,6 +300,7 @@ describe("what cannot be read as one JSON object", () => {
     for (const key of limitedKeys) {
       for (const path of paths) {
         const response = await send({ key, path, headers, body });
+        expect(response.headers.get("accept-encoding")).toBe("gzip, deflate, br, zstd");
         expect(await errorOf(response)).toMatchObject({
           status: 415,
           type: "invalid_request_error",

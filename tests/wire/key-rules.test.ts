@@ -11,30 +11,6 @@ describe("the rules of a key", () => {
     const refused = await gate.post(key, { body: { ...chat, model: "other" } });
     expect(await errorOf(refused)).toMatchObject({ status: 403, type: "permission_error", code: "model_not_allowed" });
     for (const body of [{ input: "x" }, { model: 7 }]) expect((await gate.post(key, { body })).status).toBe(403);
-    // LiteLLM takes the model of the query first.
-    for (const [query, status] of [
-      ["model=sim-x&api-version=1", 200],
-      ["model=other", 403],
-      ["a=b&%6dodel=other&model=sim", 403],
-    ] as const) {
-      const asked = await gate.send(`/v1/chat/completions?${query}`, { ...chat, model: "sim" }, { key });
-      expect([query, asked.status]).toEqual([query, status]);
-    }
-  });
-
-  test("list only the models that are allowed", async () => {
-    const ids = async (key: string, path = "/v1/models") => {
-      const response = await gate.send(path, undefined, { key });
-      return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
-    };
-    const all = await ids(gate.key);
-    const [first = ""] = all;
-    const { key } = await gate.createKey({ allowed_models: [first.toUpperCase()] });
-    for (const path of ["/v1/models", "//v1/models?x=1"]) expect(await ids(key, path)).toEqual([first]);
-    const { key: other } = await gate.createKey({ allowed_models: ["other"] });
-    expect(await ids(other)).toEqual([]);
-    const one = await gate.send(`/v1/models/${first}`, undefined, { key: other });
-    expect(one.status).toBe(403);
   });
 
   test("open the paths of its globs alone, as a lenient backend would read the path", async () => {

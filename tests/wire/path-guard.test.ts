@@ -36,6 +36,8 @@ const hostile = [
   "/v1/%%75002e./api",
   "/v1/%%32%65%%32%65/api",
   `/v1/${"%2525252525252525252e".repeat(2)}/api`,
+  // Encoded more often than anybody honest does.
+  `/v1/%${"25".repeat(7000)}41`,
   "/v1/%u002e%u002e%u002fapi",
   "/v1/%u002e%u002e\\api",
   // Of these, Bun's parameters have lost what follows the `%`.

@@ -97,7 +97,8 @@ describe("an upgrade", () => {
     backend.clear();
     const headers = { Upgrade: "websocket", ...upgrade };
     const client = await gate.sendRaw("/v1/responses", undefined, { headers });
-    expect((await client.head()).status).toBe(426);
+    const head = await client.head();
+    expect([head.status, head.header("upgrade")]).toEqual([426, "HTTP/1.1"]);
     expect((await client.json()) as object).toMatchObject({ error: { code: "upgrade_not_supported" } });
     expect(backend.requests()).toEqual([]);
     client.close();
@@ -108,36 +109,5 @@ describe("an upgrade", () => {
     const client = await gate.sendRaw("/v1/models", undefined, { headers });
     expect((await client.head()).status).toBe(200);
     client.close();
-  });
-});
-
-describe("a JSON body", () => {
-  test("over 128 MiB is refused without reading it", async () => {
-    backend.clear();
-    const client = await connectRaw(gate.url);
-    const length = 128 * 1024 * 1024 + 1;
-    client.send(
-      `POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{`,
-    );
-    expect((await client.head()).status).toBe(413);
-    expect(await client.json()).toMatchObject({ error: { type: "invalid_request_error", code: "body_too_large" } });
-    expect(backend.requests()).toEqual([]);
-    client.close();
-  });
-
-  test.each(["", "not json", "[1,2]", '"text"', "{", '{"a":1}{"b":2}', "\uFEFF{}"])(
-    "that is not a JSON object (%p) is forwarded unchanged",
-    async (body) => {
-      backend.clear();
-      await gate.send("/v1/anything", body);
-      expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe(body);
-    },
-  );
-
-  test("that is not UTF-8 is forwarded unchanged", async () => {
-    backend.clear();
-    const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]);
-    await gate.send("/v1/anything", body);
-    expect(new Uint8Array((await backend.nextRequest()).body())).toEqual(body);
   });
 });

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
 import type { SimulatedRequest } from "../support/simulator/request.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { recordings } from "../support/recorded-requests.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const live = "Org/Live-Model";
@@ -76,16 +76,6 @@ describe("with CLIENT_RULES=auto", () => {
     expect(await received("live alias unset", "/v1/messages", body, { "user-agent": "claude-cli/2.1.330" })).toBe(body);
   });
 });
-
-/** What Claude Code, Codex and opencode really sent. */
-const folder = `${import.meta.dir}/../fixtures/client-requests`;
-const recordings = readdirSync(folder).map(
-  (name) =>
-    JSON.parse(readFileSync(`${folder}/${name}`, "utf8")) as {
-      program: string;
-      requests: { path: string; userAgent: string; body: object }[];
-    },
-);
 
 /** What the log says was edited. */
 const rulesOf: Readonly<Record<string, string | undefined>> = {

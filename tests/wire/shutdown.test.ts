@@ -203,7 +203,8 @@ describe("SIGTERM while", () => {
     const stopped = program.stop();
     await pollUntil(() => refusesConnections(program.url));
     kept.send("\r\n");
-    expect((await kept.head()).status).toBe(503);
+    const head = await kept.head();
+    expect([head.status, head.header("retry-after")]).toEqual([503, "1"]);
     expect(await kept.text()).toContain('"code":"shutting_down"');
     expect(backend.requests()).toEqual([]);
     kept.close();

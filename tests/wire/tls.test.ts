@@ -150,25 +150,21 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
     expect(await stopped).toBe(0);
   });
 
-  test("keeps its certificate if the new files do not fit", async () => {
+  test.each<[string, (files: KeyFiles) => Promise<unknown>]>([
+    ["the new files do not fit", ({ keyFile }) => Bun.write(keyFile, "no key")],
+    [
+      "a later one in the new file is damaged",
+      async ({ certFile }) => Bun.write(certFile, (await Bun.file(certFile).text()) + authority.ca.slice(0, 200)),
+    ],
+  ])("keeps its certificate if %s", async (_, damage) => {
     const files = authority.sign("kept");
     const program = await start(files);
     const before = await serialAt(program, authority.ca);
-    await Bun.write(files.keyFile, "no key");
-    await pollUntil(() => program.stdout().includes("Certificate files changed, and the earlier ones stay in use"));
-    expect(program.stdout()).not.toContain("no key");
-    expect(await serialAt(program, authority.ca)).toBe(before);
-    await program.stop();
-  });
-
-  test("keeps its certificate if a later one in the new file is damaged", async () => {
-    const files = authority.sign("chained");
-    const program = await start(files);
-    const before = await serialAt(program, authority.ca);
-    await Bun.write(files.certFile, (await Bun.file(files.certFile).text()) + authority.ca.slice(0, 200));
+    await damage(files);
     const message = "Certificate files changed, and the earlier ones stay in use";
     await pollUntil(() => program.stdout().includes(message));
     expect(program.stdout().split(message)).toHaveLength(2);
+    expect(program.stdout()).not.toContain("no key");
     expect(await serialAt(program, authority.ca)).toBe(before);
     expect(await program.stop()).toBe(0);
     expect(program.stderr()).toBe("");

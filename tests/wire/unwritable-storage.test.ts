@@ -104,7 +104,27 @@ describe("a restore", () => {
 const asNobody = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
 
 describe.skipIf(isRoot && Bun.which("setpriv") === null)("files that the user cannot write", () => {
-  async function startWith(prepare: (folder: TempFolder) => void): Promise<string> {
+  test.each<[string, (folder: TempFolder) => void, string]>([
+    [
+      "the folder",
+      (folder) => chmodSync(folder.path, 0o500),
+      'DATA_DIR "FOLDER": the data folder is not writable; check its permissions (EACCES)',
+    ],
+    [
+      "the database",
+      (folder) => chmodSync(folder.file("tollgate.db"), 0o400),
+      'DATA_DIR "FOLDER": this user cannot read and write tollgate.db; check its owner and mode (EACCES)',
+    ],
+    [
+      "a log that another user left",
+      (folder) => {
+        copyFileSync(made.file("tollgate.db"), folder.file("tollgate.db-wal"));
+        chmodSync(folder.file("tollgate.db-wal"), 0);
+        if (isRoot) chownSync(folder.file("tollgate.db-wal"), 0, 0);
+      },
+      "this user cannot read and write tollgate.db-wal",
+    ],
+  ])("are named: %s", async (_, prepare, said) => {
     using folder = createTempFolder();
     for (const name of names) {
       copyFileSync(made.file(name), folder.file(name));
@@ -114,28 +134,7 @@ describe.skipIf(isRoot && Bun.which("setpriv") === null)("files that the user ca
     prepare(folder);
     const { status, stderr } = await failureOf(spawnAfter(":", folder.path, asNobody));
     expect(status).toBe(1);
-    return stderr.replace(folder.path, "FOLDER");
-  }
-
-  test("are named: the folder", async () => {
-    expect(await startWith((folder) => chmodSync(folder.path, 0o500))).toBe(
-      'tollgate: DATA_DIR "FOLDER": the data folder is not writable; check its permissions (EACCES)\n',
-    );
-  });
-
-  test("are named: the database", async () => {
-    expect(await startWith((folder) => chmodSync(folder.file("tollgate.db"), 0o400))).toBe(
-      'tollgate: DATA_DIR "FOLDER": this user cannot read and write tollgate.db; check its owner and mode (EACCES)\n',
-    );
-  });
-
-  test("are named: a log that another user left", async () => {
-    const failure = await startWith((folder) => {
-      copyFileSync(made.file("tollgate.db"), folder.file("tollgate.db-wal"));
-      chmodSync(folder.file("tollgate.db-wal"), 0);
-      if (isRoot) chownSync(folder.file("tollgate.db-wal"), 0, 0);
-    });
-    expect(failure).toContain("this user cannot read and write tollgate.db-wal");
+    expect(stderr.replace(folder.path, "FOLDER")).toContain(said);
   });
 });
 

@@ -1,4 +1,4 @@
-import { type Accessor, createSignal } from "solid-js";
+import { createSignal } from "solid-js";
 import { serverNow } from "../lib/server-clock.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { createSelection } from "./selection.ts";
@@ -18,47 +18,32 @@ interface CursorOptions {
   onZoom: (zoom: TimeSpan | undefined) => void;
 }
 
-export interface Cursor {
-  /** The step under the pointer or the keyboard cursor. */
-  step: Accessor<number | undefined>;
-  /** The span that releasing the pointer or Enter zooms to. */
-  selection: () => TimeSpan | undefined;
-  /** How far a drag on a touch screen has moved the chart, pixels. */
-  panPx: Accessor<number>;
-  spanOf: (from: number, to: number) => TimeSpan;
-  /** @param factor of the length of the span; around the step under the cursor */
-  zoomBy: (factor: number) => void;
-  onPointerDown: (event: PointerEvent & { currentTarget: HTMLElement }) => void;
-  onPointerMove: (event: PointerEvent) => void;
-  onPointerUp: (event: PointerEvent) => void;
-  onPointerLeave: (event: PointerEvent) => void;
-  onPointerCancel: (event: PointerEvent) => void;
-  onKeyDown: (event: KeyboardEvent) => void;
-  clear: () => void;
-}
-
 /** A shorter drag counts as a click or a tap. */
 const minDragPx = 6;
 
+export type Cursor = ReturnType<typeof createCursor>;
+
 /** A cursor and a selection, moved by mouse, touch or keyboard. */
-export function createCursor(options: CursorOptions): Cursor {
+export function createCursor(options: CursorOptions) {
   const { step, selection, ...steps } = createSelection(options);
   const touch = createTouch(options, steps.pointAt);
   let pressedX = 0;
   return {
     step,
     selection,
+    /** How far a drag on a touch screen has moved the chart, pixels. */
     panPx: touch.panPx,
     spanOf: steps.spanOf,
     clear: steps.clear,
-    zoomBy(factor) {
+    /** @param factor of the length of the span; around the step under the cursor */
+    zoomBy(factor: number): void {
       const { span, stepMs, onZoom } = options;
       const at = step();
       const middle = at === undefined ? (span().from + span().to) / 2 : span().from + (at + 0.5) * stepMs();
       onZoom(scaledSpan(span(), factor, { middle, stepMs: stepMs(), now: serverNow() }));
       steps.clear();
     },
-    onPointerDown(event) {
+    onPointerDown(event: PointerEvent & { currentTarget: HTMLElement }): void {
       // An empty chart does not capture the pointer, which would swallow clicks on its buttons.
       if (event.button !== 0 || !options.hasData()) return;
       if (isTouch(event)) return touch.press(event.clientX);
@@ -66,24 +51,24 @@ export function createCursor(options: CursorOptions): Cursor {
       steps.startAt(options.stepAt(event.clientX));
       event.currentTarget.setPointerCapture(event.pointerId);
     },
-    onPointerMove(event) {
+    onPointerMove(event: PointerEvent): void {
       if (isTouch(event)) touch.move(event.clientX);
       else steps.pointAt(options.stepAt(event.clientX));
     },
-    onPointerUp(event) {
+    onPointerUp(event: PointerEvent): void {
       if (isTouch(event)) return touch.release(event.clientX);
       if (Math.abs(event.clientX - pressedX) < minDragPx) steps.cancelSelection();
       steps.zoomToSelection();
     },
-    onPointerLeave(event) {
+    onPointerLeave(event: PointerEvent): void {
       // What a tap shows stays until the next tap.
       if (!isTouch(event) && !steps.isSelecting()) steps.clear();
     },
-    onPointerCancel(event) {
+    onPointerCancel(event: PointerEvent): void {
       if (isTouch(event)) touch.cancel();
       else steps.clear();
     },
-    onKeyDown(event) {
+    onKeyDown(event: KeyboardEvent): void {
       if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
       const target = targetOf(event.key, step(), options.length());
       if (target !== undefined) steps.moveTo(target, event.shiftKey);

@@ -19,26 +19,15 @@ interface GeometryOptions {
   frame: () => Element | undefined;
 }
 
-export interface Geometry {
-  width: () => number;
-  height: () => number;
-  plotWidth: () => number;
-  stepMs: () => number;
-  /** The number of steps. */
-  length: () => number;
-  stepPx: () => number;
-  series: () => Series[];
-  ticks: () => number[];
-  plot: () => Plot;
-  hasData: () => boolean;
-}
+export type Geometry = ReturnType<typeof createGeometry>;
 
 /** Derives a chart's scales from its size, span and data. */
-export function createGeometry(options: GeometryOptions): Geometry {
+export function createGeometry(options: GeometryOptions) {
   const size = createSize(options.frame);
   const widthPx = (): number => Math.max(0, size().width - gutter.left - gutter.right);
   const heightPx = (): number => Math.max(0, size().height - gutter.top - gutter.bottom);
   const stepMs = createMemo(() => barStep(options.span(), options.bucketMs(), widthPx()));
+  /** The number of steps. */
   const length = createMemo(() => Math.ceil((options.span().to - options.span().from) / stepMs()));
   const series = createMemo(() => {
     if (widthPx() === 0) return [];
@@ -46,7 +35,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
     return options.kind() === "shares" ? sharesOf(values, length()) : values;
   });
   const ticks = createMemo(() => valueTicks(highest(options.kind(), series(), length()), options.whole()));
-  const plot = createMemo(() => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
+  const plot = createMemo((): Plot => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
   const hasData = createMemo(() => series().some(({ values }) => values.some(options.isData)));
   return {
     width: () => size().width,

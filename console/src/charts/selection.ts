@@ -1,4 +1,4 @@
-import { type Accessor, createSignal } from "solid-js";
+import { createSignal } from "solid-js";
 import type { TimeSpan } from "../lib/time-range.ts";
 
 interface SelectionOptions {
@@ -9,22 +9,8 @@ interface SelectionOptions {
   onZoom: (zoom: TimeSpan) => void;
 }
 
-interface Selection {
-  /** The step under the cursor. */
-  step: Accessor<number | undefined>;
-  selection: () => TimeSpan | undefined;
-  spanOf: (from: number, to: number) => TimeSpan;
-  isSelecting: () => boolean;
-  pointAt: (target: number) => void;
-  startAt: (target: number) => void;
-  moveTo: (target: number, selects: boolean) => void;
-  cancelSelection: () => void;
-  zoomToSelection: () => void;
-  clear: () => void;
-}
-
 /** The selection reaches from the anchor, where it started, to the step under the cursor. */
-export function createSelection({ span, stepMs, length, onZoom }: SelectionOptions): Selection {
+export function createSelection({ span, stepMs, length, onZoom }: SelectionOptions) {
   const [step, setStep] = createSignal<number>();
   const [anchor, setAnchor] = createSignal<number>();
 
@@ -41,25 +27,25 @@ export function createSelection({ span, stepMs, length, onZoom }: SelectionOptio
     selection,
     spanOf,
     isSelecting: () => anchor() !== undefined,
-    pointAt: (target) => void setStep(target),
-    startAt(target) {
+    pointAt: (target: number): void => void setStep(target),
+    startAt(target: number): void {
       setStep(target);
       setAnchor(target);
     },
-    moveTo(target, selects) {
+    moveTo(target: number, selects: boolean): void {
       const at = step() ?? length() - 1;
       setAnchor(selects ? (anchor() ?? at) : undefined);
       setStep(Math.min(Math.max(target, 0), length() - 1));
     },
     cancelSelection: () => setAnchor(undefined),
-    zoomToSelection() {
+    zoomToSelection(): void {
       const selected = selection();
       setAnchor(undefined);
       if (selected === undefined) return;
       setStep(undefined);
       onZoom(selected);
     },
-    clear() {
+    clear(): void {
       setAnchor(undefined);
       setStep(undefined);
     },

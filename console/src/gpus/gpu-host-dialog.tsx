@@ -9,7 +9,7 @@ import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
 
 const keyFile = "/etc/tollgate-gpu.key";
 
-/** Two ways to send GPU samples to this server. */
+/** How a host sends GPU samples to this server. */
 export function GpuHostDialog(props: { gpus: readonly Gpu[]; onClose: () => void }): JSX.Element {
   return (
     <Dialog title="Add a GPU host" onClose={() => props.onClose()}>
@@ -28,7 +28,6 @@ export function GpuHostDialog(props: { gpus: readonly Gpu[]; onClose: () => void
 export function GpuAgentCommands(props: { gpus: readonly Gpu[]; onNavigate?: () => void }): JSX.Element {
   const offset = (): number | undefined => findFreeOffset(props.gpus);
   const option = (): string => (offset() === 0 ? "" : ` --gpu-id-offset ${offset() ?? "N"}`);
-  const variable = (): string => (offset() === 0 ? "" : ` TOLLGATE_GPU_ID_OFFSET=${offset() ?? "N"}`);
   return (
     <div class="steps">
       <p>
@@ -45,12 +44,6 @@ export function GpuAgentCommands(props: { gpus: readonly Gpu[]; onNavigate?: () 
         what="the agent command"
       />
       <OffsetNote offset={offset()} />
-      <p>Instead of the program, you can run a shell script that needs only nvidia-smi, awk and curl:</p>
-      <CopyLine text={`curl -fsS -o push-gpu.sh ${location.origin}/push-gpu.sh`} what="the download command" />
-      <CopyLine
-        text={`TOLLGATE_URL=${location.origin} TOLLGATE_KEY="$(cat ${keyFile})"${variable()} sh push-gpu.sh`}
-        what="the script command"
-      />
     </div>
   );
 }

@@ -1,12 +1,7 @@
 import type { Gpu } from "./queries.ts";
 
 /** Two hosts that send the same GPU ids. */
-interface SharedIds {
-  hosts: string;
-  gpuIds: number[];
-}
-
-export function listSharedIds(gpus: readonly Gpu[]): SharedIds[] {
+export function listSharedIds(gpus: readonly Gpu[]) {
   const shared = gpus.flatMap(({ gpu_id, host, other_host }) =>
     host === null || other_host === null ? [] : [{ gpu_id, hosts: [host, other_host].toSorted().join(" and ") }],
   );

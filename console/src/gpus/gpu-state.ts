@@ -27,19 +27,10 @@ export const isFull = (gpu: Pick<Gpu, "memory_used_mb" | "memory_total_mb">): bo
 export const attentionOf = (gpu: Gpu, now: number): number =>
   isStale(gpu, now) ? Infinity : isHot(gpu) ? (gpu.temp_c ?? 0) : 0;
 
-/** Each over the GPUs that report the value; undefined if none does. */
-export interface GpuSums {
-  reporting: number;
-  powerW: number | undefined;
-  /** The mean. */
-  utilizationPct: number | undefined;
-  memoryUsedMb: number | undefined;
-  memoryTotalMb: number | undefined;
-  hottestC: number | undefined;
-}
+export type GpuSums = ReturnType<typeof sumGpus>;
 
-/** Sums over all GPUs but the stale ones. */
-export function sumGpus(gpus: readonly Gpu[], now: number): GpuSums {
+/** Sums over all GPUs but the stale ones: each over those that report the value; undefined if none does. */
+export function sumGpus(gpus: readonly Gpu[], now: number) {
   const live = gpus.filter((gpu) => !isStale(gpu, now));
   const utilizations = live.flatMap((gpu) => gpu.utilization_pct ?? []);
   const utilization = sumOf(utilizations);
@@ -47,6 +38,7 @@ export function sumGpus(gpus: readonly Gpu[], now: number): GpuSums {
   return {
     reporting: live.length,
     powerW: sumOf(live.flatMap((gpu) => gpu.power_draw_w ?? [])),
+    /** The mean. */
     utilizationPct: utilization === undefined ? undefined : utilization / utilizations.length,
     memoryUsedMb: sumOf(live.flatMap((gpu) => gpu.memory_used_mb ?? [])),
     memoryTotalMb: sumOf(live.flatMap((gpu) => gpu.memory_total_mb ?? [])),

@@ -5,7 +5,7 @@
 // (`energy.ts`).
 
 import { createEffect, createMemo, createSignal, type JSX, Show } from "solid-js";
-import { saveCount } from "../lib/browser-settings.ts";
+import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { formatSort, parseSort } from "../lib/sort.ts";
@@ -50,7 +50,9 @@ export function GpusPage(): JSX.Element {
         </Button>
       }
     >
-      <SectionTabs section="backends" label="Backends" />
+      <Show when={(gpus.data?.length ?? savedCount("gpus", 1)) > 0}>
+        <SectionTabs section="backends" label="Backends" />
+      </Show>
       <SharedGpusNotice gpus={gpus.data ?? []} />
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
         <ShownAtProvider value={shown}>

@@ -1,13 +1,13 @@
 import { createMemo } from "solid-js";
 import type { Cost } from "../lib/money.ts";
 import { dayMs, minuteMs } from "../lib/seoul-time.ts";
-import { createSeries, type Series } from "../lib/series.ts";
+import { createSeries } from "../lib/series.ts";
 import { now } from "../lib/server-clock.ts";
-import { minuteDays, presetOptions, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
-import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
+import { minuteDays, presetOptions, type TimeSpan } from "../lib/time-range.ts";
+import { useTimeRange } from "../lib/use-time-range.ts";
 import { usePricesQuery } from "../queries.ts";
 import { allUsage } from "../usage/usage-filters.ts";
-import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
+import { type UsageSelection, useUsageSeries } from "../usage/use-usage-series.ts";
 import {
   energyCost,
   type EnergyPerTokens,
@@ -18,26 +18,12 @@ import {
   powerSteps,
 } from "./energy.ts";
 import { coversRange, daysBack, type HistoryRequest } from "./gpu-history.ts";
-import { type PowerHistoryData, usePowerHistoryQuery } from "./queries.ts";
+import { usePowerHistoryQuery } from "./queries.ts";
 
-export interface EnergyState extends TimeRangeState {
-  usage: UsageSeries;
-  power: Series<TimeRange, HistoryRequest, PowerHistoryData> & { bucketMinutes: () => number };
-  /** Over the whole span; undefined while power and tokens do not show the same range. */
-  total: () => EnergyPerTokens | undefined;
-  totalIn: (span: TimeSpan) => EnergyPerTokens | undefined;
-  /** Undefined while power or prices load; without a price, its cost is null. */
-  costIn: (span: TimeSpan) => Cost | undefined;
-  currency: () => string;
-  arePricesMissing: () => boolean;
-  /** Watts; 0 without a reading. */
-  peakPower: () => number;
-  powerIn: (stepMs: number) => Float64Array;
-  outputIn: (stepMs: number) => Float64Array;
-}
+export type EnergyState = ReturnType<typeof useEnergy>;
 
 /** Power and output tokens over the time range in the URL, in the same buckets. */
-export function useEnergy(): EnergyState {
+export function useEnergy() {
   const timeRangeState = useTimeRange("24h", presetOptions);
   const { chosen } = timeRangeState;
   const selection: UsageSelection = { filter: allUsage, by: "key", metric: "output", top: 0, list: 0 };
@@ -66,6 +52,7 @@ export function useEnergy(): EnergyState {
   };
   const totalIn = (within: TimeSpan): EnergyPerTokens | undefined =>
     usage.data() !== undefined && hasSameBuckets() ? energyPerTokens(history(), output(), within) : undefined;
+  /** Over the whole span; undefined while power and tokens do not show the same range. */
   const total = createMemo(() => totalIn(span()));
   const powerIn = (stepMs: number): Float64Array => powerSteps(history(), span(), stepMs);
   return {
@@ -74,12 +61,14 @@ export function useEnergy(): EnergyState {
     power: { ...series, bucketMinutes: powerMinutes },
     total,
     totalIn,
-    costIn: (within) =>
+    /** Undefined while power or prices load; without a price, its cost is null. */
+    costIn: (within: TimeSpan): Cost | undefined =>
       prices.data && hasSameBuckets() ? energyCost(history(), within, prices.data.energy) : undefined,
     currency: () => prices.data?.currency ?? "",
     arePricesMissing: () => prices.data === undefined && prices.isError,
+    /** Watts; 0 without a reading. */
     peakPower: () => powerIn(powerMinutes() * minuteMs).reduce((most, value) => (value > most ? value : most), 0),
     powerIn,
-    outputIn: (stepMs) => outputSteps(output(), span(), stepMs),
+    outputIn: (stepMs: number) => outputSteps(output(), span(), stepMs),
   };
 }

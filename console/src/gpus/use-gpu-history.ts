@@ -1,34 +1,19 @@
 import { createMemo, createSignal } from "solid-js";
 import { minuteMs } from "../lib/seoul-time.ts";
-import { createSeries, type Series } from "../lib/series.ts";
+import { createSeries } from "../lib/series.ts";
 import { now } from "../lib/server-clock.ts";
-import {
-  barStep,
-  bucketMinutesFor,
-  chosenSpan,
-  presetOptions,
-  sameSpan,
-  type TimeRange,
-  type TimeSpan,
-  wholeBuckets,
-} from "../lib/time-range.ts";
-import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
-import { coversRange, daysBack, type GpuMeasure, type GpuSteps, gpuSteps, type HistoryRequest } from "./gpu-history.ts";
-import { type GpuHistoryData, useGpuHistoryQuery } from "./queries.ts";
+import { barStep, bucketMinutesFor, chosenSpan, presetOptions, sameSpan, wholeBuckets } from "../lib/time-range.ts";
+import { useTimeRange } from "../lib/use-time-range.ts";
+import { coversRange, daysBack, type GpuMeasure, gpuSteps, type HistoryRequest } from "./gpu-history.ts";
+import { useGpuHistoryQuery } from "./queries.ts";
 
-export interface GpuHistoryState extends TimeRangeState, Series<TimeRange, HistoryRequest, GpuHistoryData> {
-  bucketMinutes: () => number;
-  barMinutes: () => number;
-  span: () => TimeSpan;
-  stepsOf: (measure: GpuMeasure, stepMs: number) => GpuSteps;
-  setPlotWidth: (widthPx: number) => void;
-}
+export type GpuHistoryState = ReturnType<typeof useGpuHistory>;
 
 /**
  * One GPU's history over the time range in the URL, in as many buckets as a chart has steps.
  * @param gpuId undefined: nothing is loaded
  */
-export function useGpuHistory(gpuId: () => number | undefined): GpuHistoryState {
+export function useGpuHistory(gpuId: () => number | undefined) {
   const timeRangeState = useTimeRange("24h", presetOptions);
   const [plotWidthPx, setPlotWidth] = createSignal(0);
   const { chosen } = timeRangeState;
@@ -56,7 +41,7 @@ export function useGpuHistory(gpuId: () => number | undefined): GpuHistoryState 
     bucketMinutes,
     barMinutes: () => barStep(span(), bucketMinutes() * minuteMs, plotWidthPx()) / minuteMs,
     span,
-    stepsOf: (measure, stepMs) => gpuSteps(series.data()?.history ?? [], measure, span(), stepMs),
-    setPlotWidth,
+    stepsOf: (measure: GpuMeasure, stepMs: number) => gpuSteps(series.data()?.history ?? [], measure, span(), stepMs),
+    setPlotWidth: (widthPx: number): void => void setPlotWidth(widthPx),
   };
 }

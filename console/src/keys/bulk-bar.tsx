@@ -7,28 +7,25 @@ import type { BulkAction, BulkRow, Noun } from "./key-bulk.ts";
 
 export type BulkQuestion = BulkAction["kind"] | "switch-off";
 
-/** The rows of a list that the user selected. One that leaves the list is no longer selected, or a filter would hide it. */
-export interface Selected<Row> {
-  list: () => readonly Row[];
-  has: (row: Row) => boolean;
-  set: (row: Row, isSelected: boolean) => void;
-  replace: (rows: readonly { id: number }[]) => void;
-}
+export type Selected<Row extends { id: number }> = ReturnType<typeof useSelected<Row>>;
 
-/** @param listed the rows that the filter shows */
-export function useSelected<Row extends { id: number }>(listed: () => readonly Row[]): Selected<Row> {
+/**
+ * The rows of a list that the user selected. One that leaves the list is no longer selected, or a filter would hide it.
+ * @param listed the rows that the filter shows
+ */
+export function useSelected<Row extends { id: number }>(listed: () => readonly Row[]) {
   const [ids, setIds] = createSignal<ReadonlySet<number>>(new Set());
   const list = createMemo(() => (ids().size === 0 ? [] : listed().filter(({ id }) => ids().has(id))));
   return {
     list,
-    has: ({ id }) => ids().has(id),
-    set: ({ id }, isSelected) => {
+    has: ({ id }: Row): boolean => ids().has(id),
+    set: ({ id }: Row, isSelected: boolean): void => {
       const shown = new Set(list().map((row) => row.id));
       if (isSelected) shown.add(id);
       else shown.delete(id);
       setIds(shown);
     },
-    replace: (rows) => void setIds(new Set(rows.map(({ id }) => id))),
+    replace: (rows: readonly { id: number }[]): void => void setIds(new Set(rows.map(({ id }) => id))),
   };
 }
 
@@ -58,7 +55,7 @@ export function SelectAll<Row extends { id: number }>(props: {
   );
 }
 
-export const SelectCell = <Row extends { name: string }>(props: {
+export const SelectCell = <Row extends { id: number; name: string }>(props: {
   row: Row;
   selected: Pick<Selected<Row>, "has" | "set">;
 }): JSX.Element => (
@@ -81,7 +78,7 @@ export interface BulkDialogProps {
   onClose: () => void;
 }
 
-interface BulkProps<Row> {
+interface BulkProps<Row extends BulkRow> {
   noun: Noun;
   selected: Selected<Row>;
   dialog: Component<BulkDialogProps>;

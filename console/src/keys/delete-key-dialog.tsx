@@ -1,24 +1,37 @@
-import { createSignal, type JSX, onMount, Show } from "solid-js";
+import { createSignal, type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Button, Choice } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 
-/** Names what is lost and offers to deactivate instead. Cancel has the focus, so that Enter deletes nothing. */
+/** Names what is lost and offers to deactivate instead. */
 export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClose: () => void }): JSX.Element {
   const switchKey = useSwitchKey();
   const deleteKey = useDeleteKey();
   const row = document.activeElement?.closest("tr");
   const [deletes, setDeletes] = createSignal(false);
   const [endRunning, setEndRunning] = createSignal(false);
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
-
+  const remove = (): void => {
+    setDeletes(true);
+    deleteKey.mutate({ key: props.key, endRunning: endRunning() });
+    props.onDelete?.();
+  };
+  const switchOff = (): void => {
+    switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
+    props.onClose();
+  };
   const tokens = (): number => props.key.total_input_tokens + props.key.total_output_tokens;
   return (
-    <Dialog
+    <ConfirmDialog
       title={`Delete “${props.key.name}”?`}
+      action="Delete key"
+      onConfirm={remove}
+      others={
+        <Show when={props.key.is_active}>
+          <Button onClick={switchOff}>Switch off instead</Button>
+        </Show>
+      }
       focusAfter={() => (deletes() ? nextMenu(row) : null)}
       onClose={() => props.onClose()}
     >
@@ -31,33 +44,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
         <p>Switching the key off also refuses its clients, but keeps its totals.</p>
       </Show>
       <Choice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
-      <div class="dialog-actions">
-        <Button autofocus ref={cancel} onClick={() => props.onClose()}>
-          Cancel
-        </Button>
-        <Show when={props.key.is_active}>
-          <Button
-            onClick={() => {
-              switchKey.mutate({ key: props.key, isActive: false, endRunning: endRunning() });
-              props.onClose();
-            }}
-          >
-            Switch off instead
-          </Button>
-        </Show>
-        <Button
-          tone="danger"
-          onClick={() => {
-            setDeletes(true);
-            deleteKey.mutate({ key: props.key, endRunning: endRunning() });
-            props.onClose();
-            props.onDelete?.();
-          }}
-        >
-          Delete key
-        </Button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }
 

@@ -5,6 +5,7 @@ import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { type Key, type User, useKeysQuery, useTeamsQuery } from "../queries.ts";
 import { Button, Choice, LabelledInput, TextField } from "../ui/controls.tsx";
+import { SavedButton } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { type BulkReport, type Noun, teamFinder } from "./key-bulk.ts";
 import { type ImportedRow, parseImport, secretCsv } from "./key-import.ts";
@@ -12,7 +13,6 @@ import { PathsField } from "./key-fields.tsx";
 import { createKey, type KeyFields, refresh } from "./key-mutations.ts";
 import { KeyFailures, KeyNames } from "./key-names.tsx";
 import { PolicyNote } from "./key-policy.tsx";
-import { SecretActions } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
 /** Creates a key for each name of a list, then shows their secrets once. */
@@ -245,7 +245,7 @@ function ImportedKeys(props: { result: Import<Key> }): JSX.Element {
             Download CSV
           </Button>
         </Show>
-        <SecretActions several onDone={closeNewKeyDialog} />
+        <SavedButton several isSaved={newKeyDialog() === "saved"} onDone={closeNewKeyDialog} />
       </Show>
     </>
   );

@@ -71,19 +71,14 @@ export function teamFinder(creates: boolean): (names: readonly string[]) => Prom
   };
 }
 
-interface BulkRun {
-  /** How many rows are done, also those that failed. */
-  progress: () => number | undefined;
-  run: (rows: readonly BulkRow[], action: BulkAction) => Promise<BulkReport>;
-}
-
 /** Changes many keys or users, and the table once at the end. */
-export function useBulkRun(noun: Noun): BulkRun {
+export function useBulkRun(noun: Noun) {
   const queries = useQueryClient();
+  /** How many rows are done, also those that failed. */
   const [progress, setProgress] = createSignal<number>();
   return {
     progress,
-    async run(rows, action) {
+    async run(rows: readonly BulkRow[], action: BulkAction): Promise<BulkReport> {
       // The record of changes shows them as one. Over plain HTTP there is no `crypto.randomUUID`.
       const changeId = Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
       const failures: BulkReport["failures"][number][] = [];

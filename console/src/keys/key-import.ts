@@ -24,17 +24,6 @@ export interface ImportedRow {
   fields: ImportedFields;
 }
 
-interface Imported {
-  /** In the order of the file, each once. */
-  rows: ImportedRow[];
-  /** The ids of those that the file has more than once, of which the first counts. */
-  repeated: string[];
-  /** The headings of columns that mean nothing here. */
-  unread: string[];
-  /** Why these cannot be created. */
-  problem: string | undefined;
-}
-
 /** What a filled cell means, by the heading of its column; undefined: it cannot be read. */
 type Readers = Readonly<Record<string, (cell: string) => ImportedFields | undefined>>;
 
@@ -60,7 +49,7 @@ const readersOf: Readonly<Record<"name" | "external", Readers>> = {
 };
 
 /** Keys or users from a CSV, or from one name a line. An empty cell sets nothing. @param idColumn says who it is */
-export function parseImport(text: string, idColumn: "name" | "external"): Imported {
+export function parseImport(text: string, idColumn: "name" | "external") {
   const lines = cellsOf(text.replace(/^\uFEFF/, "")).filter((cells) => cells.some((cell) => cell !== ""));
   const heads = lines[0]?.map((cell) => cell.toLowerCase()) ?? [];
   const idAt = Math.max(0, heads.indexOf(idColumn));
@@ -83,9 +72,13 @@ export function parseImport(text: string, idColumn: "name" | "external"): Import
     else if (id !== "") rows.set(id, fieldsOf(cells));
   }
   return {
+    /** In the order of the file, each once. */
     rows: Array.from(rows, ([id, fields]) => ({ id, fields })),
+    /** The ids of those that the file has more than once, of which the first counts. */
     repeated: [...repeated],
+    /** The headings of columns that mean nothing here. */
     unread: columns.filter((column, index) => index !== idAt && column !== "" && !Object.hasOwn(known, column)),
+    /** Why these cannot be created. */
     problem: problemOf([...rows.keys()]) ?? problems[0],
   };
 }

@@ -17,6 +17,7 @@ interface LimitState {
   readonly extra?: number;
   readonly used: number;
   readonly reserved: number;
+  /** How much of what is used is an estimate; null if unknown. */
   readonly estimated: number | null;
 }
 
@@ -24,18 +25,8 @@ export interface LimitedKey {
   readonly limit_states: Readonly<Partial<Record<LimitName, LimitState>>>;
 }
 
-interface UsedLimit {
-  name: LimitName;
-  limit: number;
-  extra?: number;
-  /** What is reserved included. */
-  used: number;
-  reserved: number;
-  /** How much of what is used is an estimate; null if unknown. */
-  estimated: number | null;
-}
-
-export const usedLimits = ({ limit_states: states }: LimitedKey): UsedLimit[] =>
+/** What is used, with what is reserved. */
+export const usedLimits = ({ limit_states: states }: LimitedKey) =>
   limitNames.flatMap((name) => {
     const state = states[name];
     return state === undefined ? [] : [{ ...state, name, used: state.used + state.reserved }];

@@ -1,15 +1,13 @@
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { useQuery } from "@tanstack/solid-query";
 import { createSignal, For, type JSX, onMount, Show } from "solid-js";
-import { api, responseBody } from "../client.ts";
+import { api, causeOf, responseBody } from "../client.ts";
 import { count, plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
-import { showToast } from "../lib/toasts.ts";
-import { type QueryResult, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
+import { type QueryResult, useChange, useHasTeams, useSettingsQuery, useTeamsQuery } from "../queries.ts";
 import { Button, InputField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
-import { NotLoaded, Panel } from "../ui/panel.tsx";
-import { SkeletonList } from "../ui/skeleton.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
 import { type EditedKey, KeyFieldInputs, ModelsField } from "./key-fields.tsx";
 import { amountOf } from "./key-limits.ts";
@@ -31,16 +29,11 @@ const newKeyOf = ({ expires_in_days: days, ...defaults }: Defaults): EditedKey =
   expires_at: days === null ? null : new Date(serverNow() + days * dayMs).toISOString(),
 });
 
-function useSaveKeyPolicy(): UseMutationResult<unknown, Error, KeyPolicy> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: (policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)),
-    onSuccess: (policy) => {
-      queries.setQueryData(["key-policy"], policy);
-      showToast("What new keys get was saved");
-    },
-  }));
-}
+const useSaveKeyPolicy = () =>
+  useChange((policy: KeyPolicy) => responseBody(api["key-policy"].put(policy)), {
+    done: () => "What new keys get was saved",
+    refreshes: ["key-policy"],
+  });
 
 /** What new keys get, as a list; nothing if that is nothing. */
 function PolicyFacts(props: { policy: Partial<Defaults & Ceilings> }): JSX.Element {
@@ -90,36 +83,49 @@ export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }):
   );
 }
 
-/** On Settings: what new keys get. */
+/** On Settings: what new keys get. A line while that is nothing. */
 export function KeyPolicyPanel(): JSX.Element {
   const policy = useKeyPolicyQuery();
   const settings = useSettingsQuery();
   const [editing, setEditing] = createSignal<"defaults" | "member">();
   const close = (): undefined => setEditing();
+  const Actions = (): JSX.Element => (
+    <>
+      <Show when={canSignIn()}>
+        <Button disabled={policy.data === undefined} onClick={() => setEditing("member")}>
+          Keys that people make
+        </Button>
+      </Show>
+      <Button
+        disabled={policy.data === undefined}
+        aria-label="Edit what new keys get"
+        onClick={() => setEditing("defaults")}
+      >
+        Edit
+      </Button>
+    </>
+  );
   /** Else nobody makes any. */
   const canSignIn = (): boolean =>
     settings.data?.settings.some(({ name, is_set: isSetting }) => name === "OIDC_ISSUER" && isSetting) === true;
   return (
-    <Panel
-      title="New keys"
-      hint="What a key gets unless the request that creates it says otherwise"
-      query={policy}
-      actions={
-        <>
-          <Show when={canSignIn()}>
-            <Button disabled={policy.data === undefined} onClick={() => setEditing("member")}>
-              Keys that people make
-            </Button>
-          </Show>
-          <Button disabled={policy.data === undefined} onClick={() => setEditing("defaults")}>
-            Edit
-          </Button>
-        </>
-      }
-    >
-      <Show when={policy.data} fallback={policy.isError ? <NotLoaded query={policy} /> : <SkeletonList />}>
+    <>
+      <Show
+        when={policy.data && (isSet(policy.data.defaults) || isSet(policy.data.member)) && policy.data}
+        fallback={
+          <div class="actions">
+            <p class="hint">{lineOf(policy)}</p>
+            <Actions />
+          </div>
+        }
+      >
         {(saved) => (
-          <>
+          <Panel
+            title="New keys"
+            hint="What a key gets unless the request that creates it says otherwise"
+            query={policy}
+            actions={<Actions />}
+          >
             <div class="panel-body">
               <Show when={isSet(saved().defaults)} fallback={<p>New keys have no limits.</p>}>
                 <PolicyFacts policy={saved().defaults} />
@@ -129,17 +135,22 @@ export function KeyPolicyPanel(): JSX.Element {
                 <PolicyFacts policy={saved().member} />
               </Show>
             </div>
-            <Show when={editing() === "defaults"}>
-              <KeyPolicyDialog policy={saved()} onClose={close} />
-            </Show>
-            <Show when={editing() === "member"}>
-              <CeilingsDialog policy={saved()} onClose={close} />
-            </Show>
-          </>
+          </Panel>
         )}
       </Show>
-    </Panel>
+      <Show when={editing() === "defaults" && policy.data}>
+        {(saved) => <KeyPolicyDialog policy={saved()} onClose={close} />}
+      </Show>
+      <Show when={editing() === "member" && policy.data}>
+        {(saved) => <CeilingsDialog policy={saved()} onClose={close} />}
+      </Show>
+    </>
   );
+}
+
+function lineOf({ isPending, isError, error }: ReturnType<typeof useKeyPolicyQuery>): string {
+  if (isError) return `What new keys get is not known: ${causeOf(error)}.`;
+  return isPending ? "\u00a0" : "New keys have no limits.";
 }
 
 const NumberField = (props: {

@@ -9,6 +9,7 @@ import type { Key } from "../queries.ts";
 import { IconButton, ToggleSwitch } from "../ui/controls.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { NumberCell } from "../ui/table.tsx";
 import { SelectCell, type Selected } from "./bulk-bar.tsx";
 import { isNearLimit } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
@@ -74,7 +75,9 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
           says={(total) => `${compact(total)} tokens in the last 24 hours`}
         />
       </td>
-      <TotalCells key={props.key} />
+      <TotalCell label="Requests" value={props.key.total_request_count} />
+      <TotalCell label="Input tokens" value={props.key.total_input_tokens} />
+      <TotalCell label="Output tokens" value={props.key.total_output_tokens} />
       <RowActions
         key={props.key}
         setMenu={(cell) => (menu = cell)}
@@ -114,22 +117,10 @@ function RowActions(props: {
   );
 }
 
-/** Rounded, so that all columns fit; the exact values on hover and in the CSV. */
-function TotalCells(props: { key: Key }): JSX.Element {
-  return (
-    <>
-      <td class="number" data-label="Requests" title={count(props.key.total_request_count)}>
-        {compact(props.key.total_request_count)}
-      </td>
-      <td class="number" data-label="Input tokens" title={count(props.key.total_input_tokens)}>
-        {compact(props.key.total_input_tokens)}
-      </td>
-      <td class="number" data-label="Output tokens" title={count(props.key.total_output_tokens)}>
-        {compact(props.key.total_output_tokens)}
-      </td>
-    </>
-  );
-}
+/** Rounded, so that all columns fit; the exact value on hover and in the CSV. */
+const TotalCell = (props: { label: string; value: number }): JSX.Element => (
+  <NumberCell label={props.label} value={compact(props.value)} title={count(props.value)} />
+);
 
 /** Enter or the button saves the new name; Escape or the other button does not. A refused name stays in the field. */
 export function RenameField(props: { key: Key; onDone: () => void }): JSX.Element {

@@ -66,7 +66,7 @@ function NewKeyDialog(): JSX.Element {
       onClose={closeNewKeyDialog}
     >
       <Show when={created()} fallback={<NewKeyForm onCreated={setCreated} onCancel={closeNewKeyDialog} />}>
-        {(key) => <KeySecret secret={key().key} onDone={closeNewKeyDialog} />}
+        {(key) => <KeySecret secret={key().key} />}
       </Show>
     </Dialog>
   );

@@ -9,7 +9,7 @@ import { changeLabel, resultLabel, resultTone } from "../requests/request-format
 import { CopyButton } from "../ui/copy-button.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
-import { numbers, Table } from "../ui/table.tsx";
+import { NumberCell, numbers, Table, TextCell } from "../ui/table.tsx";
 
 /** A key as it was entered. It stays in memory: queries are named by the attempt. */
 export interface EnteredKey {
@@ -99,39 +99,38 @@ const OwnRequestRow = (props: { request: OwnActivity["requests"][number] }): JSX
         {resultLabel({ ...props.request, cause: null })}
       </span>
     </td>
-    <td class="cut" data-label="Model">
-      <bdi>{props.request.model ?? "–"}</bdi>
-    </td>
-    <td class="cut" data-label="Client">
-      <bdi>{[props.request.client, props.request.class].filter((text) => text !== null).join(" · ") || "–"}</bdi>
-    </td>
+    <TextCell label="Model" text={props.request.model} />
+    <TextCell
+      label="Client"
+      text={[props.request.client, props.request.class].filter((text) => text !== null).join(" · ")}
+    />
     <For each={counters}>
-      {(counter) => <TokensCell label={counterLabels[counter]} tokens={props.request[counter]} />}
+      {(counter) => <NumberCell label={counterLabels[counter]} value={props.request[counter]} />}
     </For>
-    <td class="number" data-label="Duration">
-      {milliseconds(props.request.duration_ms)}
-    </td>
+    <NumberCell label="Duration" value={milliseconds(props.request.duration_ms)} />
   </tr>
 );
 
-const TokensCell = (props: { label: string; tokens: number | null }): JSX.Element => (
-  <td class="number" data-label={props.label}>
-    {props.tokens === null ? "–" : count(props.tokens)}
-  </td>
-);
+const sumLabels = {
+  request_count: "Requests today",
+  input_tokens: "Input tokens today",
+  output_tokens: "Output tokens today",
+  estimated_tokens: "Charged by an estimate today",
+} as const;
+type SumName = keyof typeof sumLabels;
 
-type SumName = "request_count" | "input_tokens" | "output_tokens" | "estimated_tokens";
-
-/** Of today, with this month's. */
-export const SumFigure = (props: {
-  own: Record<"today" | "this_month", Record<SumName, number>>;
-  label: string;
-  field: SumName;
-}): JSX.Element => (
-  <Figure
-    label={props.label}
-    value={compact(props.own.today[props.field])}
-    exact={count(props.own.today[props.field])}
-    note={`${compact(props.own.this_month[props.field])} this month`}
-  />
+/** Sums of today, with this month's; what is charged by an estimate, where there is any. */
+export const SumFigures = (props: { of: Record<"today" | "this_month", Record<SumName, number>> }): JSX.Element => (
+  <For each={Object.entries(sumLabels) as [SumName, string][]}>
+    {([name, label]) => (
+      <Show when={name !== "estimated_tokens" || props.of.this_month[name] > 0}>
+        <Figure
+          label={label}
+          value={compact(props.of.today[name])}
+          exact={count(props.of.today[name])}
+          note={`${compact(props.of.this_month[name])} this month`}
+        />
+      </Show>
+    )}
+  </For>
 );

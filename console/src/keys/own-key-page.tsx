@@ -18,7 +18,7 @@ import {
   MonthFigures,
   type OwnActivity,
   OwnActivityPanels,
-  SumFigure,
+  SumFigures,
   useOwnActivityQuery,
 } from "./own-activity.tsx";
 import { UsedLimits } from "./used-limits.tsx";
@@ -129,12 +129,7 @@ function OwnKeyPanels(props: {
         )}
       </Show>
       <dl class="figures">
-        <SumFigure own={props.own} label="Requests today" field="request_count" />
-        <SumFigure own={props.own} label="Input tokens today" field="input_tokens" />
-        <SumFigure own={props.own} label="Output tokens today" field="output_tokens" />
-        <Show when={props.own.this_month.estimated_tokens > 0}>
-          <SumFigure own={props.own} label="Charged by an estimate today" field="estimated_tokens" />
-        </Show>
+        <SumFigures of={props.own} />
         <Show when={props.activity}>{(activity) => <MonthFigures month={activity().this_month} />}</Show>
       </dl>
       <Panel title="Limits">

@@ -1,8 +1,8 @@
 import { A } from "@solidjs/router";
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
-import { createEffect, createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { useQuery } from "@tanstack/solid-query";
+import { createEffect, createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import { api, responseBody } from "../client.ts";
-import { SumFigure } from "./own-activity.tsx";
+import { SumFigures } from "./own-activity.tsx";
 import { DailyTokens } from "./key-chart.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { type Limits, LimitFields } from "./limit-fields.tsx";
@@ -15,14 +15,14 @@ import { showToast } from "../lib/toasts.ts";
 import { SessionsPanel } from "../operator/account-page.tsx";
 import { useSessionsQuery } from "../operator/queries.ts";
 import { logOut } from "../operator/shell.tsx";
-import type { QueryResult } from "../queries.ts";
-import { TextField, ToggleSwitch } from "../ui/controls.tsx";
-import { CopyLine } from "../ui/copy-button.tsx";
+import { type QueryResult, useChange } from "../queries.ts";
+import { InputField, ToggleSwitch } from "../ui/controls.tsx";
+import { ShownOnce } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
-import { SkeletonList } from "../ui/skeleton.tsx";
+import { actions, Table } from "../ui/table.tsx";
 import { QuickStart } from "../start/quick-start.tsx";
 import "../styles/lazy-pages.css";
 
@@ -36,21 +36,13 @@ type OwnUsage = Awaited<ReturnType<typeof getOwnUsage>>;
 const useOwnUsageQuery = (): QueryResult<typeof getOwnUsage> =>
   useQuery(() => ({ queryKey: ["own-usage"], queryFn: getOwnUsage, refetchInterval: 10_000 }));
 
-function useOwnMutation<Variables>(
-  change: (variables: Variables) => Promise<OwnKey>,
-): UseMutationResult<OwnKey, Error, Variables> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: change,
-    onSettled: () => queries.invalidateQueries({ queryKey: ["own-keys"] }),
-    // A secret does not stay in memory.
-    gcTime: 0,
-  }));
-}
+const ownKeys = { refreshes: ["own-keys"], isSecret: true };
 
-const useChange = () =>
-  useOwnMutation(({ key, ...change }: { key: OwnKey; name?: string; is_active?: boolean }) =>
-    responseBody(api.me.keys({ id: key.id }).patch(change)),
+const useChangeOwnKey = () =>
+  useChange(
+    ({ key, ...change }: { key: OwnKey; name?: string; is_active?: boolean }): Promise<OwnKey> =>
+      responseBody(api.me.keys({ id: key.id }).patch(change)),
+    ownKeys,
   );
 
 /** The name without that of the user. */
@@ -92,15 +84,15 @@ export function OwnKeysPage(): JSX.Element {
       </header>
       <Show when={usage.data}>{(own) => <EndNotice usage={own()} />}</Show>
       <Panel title="Your keys" hint={hintOf(keys.data)}>
-        <Switch fallback={<SkeletonList />}>
-          <Match when={keys.data?.keys.length === 0}>
-            <EmptyState title="No keys yet: “New key” makes one, and fills in the file of your client" />
-          </Match>
-          <Match when={keys.data}>{(own) => <KeyTable keys={own().keys} onOpen={setOpened} />}</Match>
-          <Match when={keys.isError}>
-            <NotLoaded query={keys} />
-          </Match>
-        </Switch>
+        <Table
+          caption="Your keys"
+          heads={["Name", "Key", "Active", "Last used", "Expires", actions]}
+          query={keys}
+          rows={keys.data?.keys}
+          empty={<EmptyState title="No keys yet: “New key” makes one, and fills in the file of your client" />}
+        >
+          {(key) => <OwnKeyRow key={key} onOpen={setOpened} />}
+        </Table>
       </Panel>
       <Show when={usage.data} fallback={usage.isError && <NotLoaded query={usage} />}>
         {(own) => <UsagePanels usage={own()} />}
@@ -135,27 +127,8 @@ const EndNotice = (props: { usage: OwnUsage }): JSX.Element => (
   </Show>
 );
 
-const KeyTable = (props: { keys: OwnKey[]; onOpen: (what: Opened) => void }): JSX.Element => (
-  <div class="table-scroll">
-    <table class="cards-on-phone">
-      <caption class="visually-hidden">Your keys</caption>
-      <thead>
-        <tr>
-          <For each={["Name", "Key", "Active", "Last used", "Expires"]}>{(label) => <th scope="col">{label}</th>}</For>
-          <th scope="col">
-            <span class="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        <For each={props.keys}>{(key) => <OwnKeyRow key={key} onOpen={props.onOpen} />}</For>
-      </tbody>
-    </table>
-  </div>
-);
-
 function OwnKeyRow(props: { key: OwnKey; onOpen: (what: Opened) => void }): JSX.Element {
-  const change = useChange();
+  const change = useChangeOwnKey();
   const setActive = (isActive: boolean): void =>
     change.mutate(
       { key: props.key, is_active: isActive },
@@ -196,9 +169,7 @@ function OwnKeyRow(props: { key: OwnKey; onOpen: (what: Opened) => void }): JSX.
 const UsagePanels = (props: { usage: OwnUsage }): JSX.Element => (
   <>
     <dl class="figures">
-      <SumFigure own={props.usage} label="Requests today" field="request_count" />
-      <SumFigure own={props.usage} label="Input tokens today" field="input_tokens" />
-      <SumFigure own={props.usage} label="Output tokens today" field="output_tokens" />
+      <SumFigures of={props.usage} />
     </dl>
     <Show when={usedLimits(props.usage).length > 0}>
       <Panel title="Your limits" hint="Of all your keys together">
@@ -215,9 +186,7 @@ const UsagePanels = (props: { usage: OwnUsage }): JSX.Element => (
         <Panel title="Your team" hint={team().name}>
           <div class="panel-body">
             <dl class="figures">
-              <SumFigure own={team()} label="Requests today" field="request_count" />
-              <SumFigure own={team()} label="Input tokens today" field="input_tokens" />
-              <SumFigure own={team()} label="Output tokens today" field="output_tokens" />
+              <SumFigures of={team()} />
             </dl>
             <Show when={usedLimits(team()).length > 0} fallback={<p>The team has no limits.</p>}>
               <p>These hold for all of the team together, beside your own.</p>
@@ -246,7 +215,11 @@ function OwnKeyDialog(props: DialogProps): JSX.Element {
     <Dialog title={title()} persistent={props.opened.kind === "secret"} onClose={props.onClose}>
       <Switch fallback={<NewKeyForm {...props} />}>
         <Match when={props.opened.kind === "secret" && key()}>
-          {(made) => <Secret secret={made().key} onDone={props.onClose} />}
+          {(made) => (
+            <ShownOnce secret={made().key} what="the key" onDone={props.onClose}>
+              <QuickStart holderKey={made().key} />
+            </ShownOnce>
+          )}
         </Match>
         <Match when={props.opened.kind === "rename" && key()}>
           {(renamed) => <RenameForm key={renamed()} onClose={props.onClose} />}
@@ -260,23 +233,21 @@ function OwnKeyDialog(props: DialogProps): JSX.Element {
 }
 
 const NameField = (props: { value?: string; ref: (input: HTMLInputElement) => void }): JSX.Element => (
-  <TextField label="Name" hint="The program that uses the key. Your own name comes before it.">
-    {(ids) => (
-      <input
-        {...ids}
-        ref={(input) => props.ref(input)}
-        required
-        maxlength="60"
-        autocomplete="off"
-        placeholder="e.g. codex"
-        value={props.value ?? ""}
-      />
-    )}
-  </TextField>
+  <InputField
+    {...props}
+    label="Name"
+    hint="The program that uses the key. Your own name comes before it."
+    required
+    maxlength="60"
+    placeholder="e.g. codex"
+  />
 );
 
 function NewKeyForm(props: DialogProps): JSX.Element {
-  const create = useOwnMutation((fields: Limits & { name: string }) => responseBody(api.me.keys.post(fields)));
+  const create = useChange(
+    (fields: Limits & { name: string }): Promise<OwnKey> => responseBody(api.me.keys.post(fields)),
+    ownKeys,
+  );
   const [limits, setLimits] = createSignal<Limits>({});
   let name: HTMLInputElement | undefined;
   onMount(() => name?.focus());
@@ -302,7 +273,7 @@ function NewKeyForm(props: DialogProps): JSX.Element {
 }
 
 function RenameForm(props: { key: OwnKey; onClose: () => void }): JSX.Element {
-  const change = useChange();
+  const change = useChangeOwnKey();
   let name: HTMLInputElement | undefined;
   onMount(() => name?.select());
   const submit = (event: SubmitEvent): void => {
@@ -318,7 +289,10 @@ function RenameForm(props: { key: OwnKey; onClose: () => void }): JSX.Element {
 }
 
 function RotateForm(props: DialogProps & { key: OwnKey }): JSX.Element {
-  const rotate = useOwnMutation((key: OwnKey) => responseBody(api.me.keys({ id: key.id }).rotate.post({})));
+  const rotate = useChange(
+    ({ id }: OwnKey): Promise<OwnKey> => responseBody(api.me.keys({ id }).rotate.post({})),
+    ownKeys,
+  );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     rotate.mutate(props.key, { onSuccess: (key) => props.onOpen({ kind: "secret", key }) });
@@ -334,25 +308,5 @@ function RotateForm(props: DialogProps & { key: OwnKey }): JSX.Element {
         onCancel={props.onClose}
       />
     </form>
-  );
-}
-
-/** It is shown once, with the files of clients filled in. */
-function Secret(props: { secret: string; onDone: () => void }): JSX.Element {
-  let lead: HTMLParagraphElement | undefined;
-  onMount(() => lead?.focus());
-  return (
-    <>
-      <p ref={lead} tabindex="-1" class="lead">
-        Copy the key now. Tollgate shows it only once; later it shows only the first and last characters.
-      </p>
-      <CopyLine text={props.secret} what="the key" primary />
-      <QuickStart holderKey={props.secret} />
-      <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onDone()}>
-          I have saved it
-        </button>
-      </div>
-    </>
   );
 }

@@ -60,7 +60,7 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
           </>
         }
       >
-        {(key) => <KeySecret secret={key().key} note={note()} onDone={closeNewKeyDialog} />}
+        {(key) => <KeySecret secret={key().key} note={note()} />}
       </Show>
     </Dialog>
   );

@@ -24,22 +24,10 @@ const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
 export const isLimitState = (state: KeyState): boolean =>
   state === "near-limit" || state === "at-limit" || state === "refused";
 
-/** The filters and the sort of the keys page. All of them are part of the URL. */
-export interface KeyFilters {
-  search: () => string;
-  state: () => KeyState;
-  keySort: () => KeySort;
-  matches: (key: Key) => boolean;
-  isFiltered: () => boolean;
-  /** Whether by another than the usual. */
-  isSorted: () => boolean;
-  setSearch: (search: string) => void;
-  setState: (state: KeyState) => void;
-  setKeySort: (sort: KeySort) => void;
-  clear: () => void;
-}
+export type KeyFilters = ReturnType<typeof useKeyFilters>;
 
-export function useKeyFilters(): KeyFilters {
+/** The filters and the sort of the keys page. All of them are part of the URL. */
+export function useKeyFilters() {
   const [parameters, setParameters] = useUrlParameters<"q" | "state" | "sort">();
   const search = (): string => parameters.q ?? "";
   const state = (): KeyState => states.find((known) => known === parameters.state) ?? "all";
@@ -49,12 +37,13 @@ export function useKeyFilters(): KeyFilters {
     search,
     state,
     keySort,
-    matches: (key) => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
+    matches: (key: Key): boolean => matchesSearch(key, search().trim().toLowerCase()) && isIn[state()](key),
+    /** Whether by another than the usual. */
     isSorted: () => parameters.sort !== undefined,
     isFiltered: () => search().trim() !== "" || state() !== "all",
-    setSearch: (text) => replace({ q: text }),
-    setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),
-    setKeySort: (next) => replace({ sort: formatSort(next) }),
+    setSearch: (text: string) => replace({ q: text }),
+    setState: (chosen: KeyState) => replace({ state: chosen === "all" ? undefined : chosen }),
+    setKeySort: (next: KeySort) => replace({ sort: formatSort(next) }),
     clear: () => replace({ q: undefined, state: undefined }),
   };
 }

@@ -26,20 +26,6 @@ interface SeriesSource<Range, Request, Data> {
   covers?: (data: Data, range: Range) => boolean;
 }
 
-export interface Series<Range, Request, Data> {
-  query: UseQueryResult<Data>;
-  requested: () => Request;
-  /** Undefined until the first response. */
-  data: () => Data | undefined;
-  /** The range that the data show. */
-  range: () => Range | undefined;
-  /** When the data were fetched, server time. */
-  fetchedAt: () => number | undefined;
-  /** Whether the data are what is requested. */
-  isCurrent: () => boolean;
-  isLoading: () => boolean;
-}
-
 /**
  * What a chart or a table draws: the last good response, and the range that it belongs to.
  *
@@ -55,7 +41,7 @@ export function createSeries<Range, Request, Data extends Fetched<Request>>({
   request,
   fetch: useFetched,
   covers,
-}: SeriesSource<Range, Request, Data>): Series<Range, Request, Data> {
+}: SeriesSource<Range, Request, Data>) {
   const requested = createMemo(() => request(range()), undefined, { equals: sameRequest });
   const query = useFetched(requested, () => width === undefined || width() > 0);
   const isFor = (data: Data | undefined): boolean => data !== undefined && sameRequest(data.request, requested());
@@ -67,12 +53,15 @@ export function createSeries<Range, Request, Data extends Fetched<Request>>({
     if (shown === undefined) return undefined;
     return before === undefined || isFor(shown) || covers?.(shown, range()) === true ? range() : before;
   });
+  /** Whether the data are what is requested. */
   const isCurrent = (): boolean => isFor(data());
   return {
     query,
     requested,
     data,
+    /** The range that the data show. */
     range: shownRange,
+    /** When the data were fetched, server time. */
     fetchedAt: () => data()?.fetchedAt,
     isCurrent,
     isLoading: () => !isCurrent() && !query.isError,

@@ -11,7 +11,7 @@ import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { clientName } from "./client-name.ts";
 import { type ConsoleSession, useChangePassword, useEndSession, useSessionsQuery } from "./queries.ts";
-import { TokensPanel } from "./tokens-panel.tsx";
+import { NewTokenButton, TokensPanel } from "./tokens-panel.tsx";
 import "../styles/lazy-pages.css";
 import { actions, Table } from "../ui/table.tsx";
 
@@ -19,12 +19,21 @@ import { actions, Table } from "../ui/table.tsx";
 export function AccountPage(): JSX.Element {
   const sessions = useSessionsQuery();
   const settings = useSettingsQuery();
+  const isAdmin = (): boolean => [undefined, "admin"].includes(session()?.role);
   return (
-    <Page title="Account" help="security" sources={[{ name: "Sessions", query: sessions }]}>
+    <Page
+      title="Account"
+      help="security"
+      sources={[{ name: "Sessions", query: sessions }]}
+      actions={
+        <Show when={isAdmin()}>
+          <NewTokenButton />
+        </Show>
+      }
+    >
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} query={sessions} />
-      <Show when={[undefined, "admin"].includes(session()?.role)}>
-        <TokensPanel />
+      <Show when={isAdmin()}>
         <Panel title="Password">
           <Switch fallback={<SkeletonList />}>
             <Match when={settings.data?.password_from_environment === true}>
@@ -38,6 +47,7 @@ export function AccountPage(): JSX.Element {
             </Match>
           </Switch>
         </Panel>
+        <TokensPanel />
       </Show>
     </Page>
   );
@@ -120,9 +130,11 @@ export function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; q
       title="Sessions"
       hint="Where this console is logged in"
       actions={
-        <Button disabled={others() === 0 || endSession.isPending} onClick={() => endSession.mutate(undefined)}>
-          End all others
-        </Button>
+        <Show when={others() > 0}>
+          <Button disabled={endSession.isPending} onClick={() => endSession.mutate(undefined)}>
+            End all others
+          </Button>
+        </Show>
       }
     >
       <Table

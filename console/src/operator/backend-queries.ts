@@ -28,13 +28,11 @@ export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;
 export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> =>
   useQuery(() => ({ queryKey: ["reconciliation"], queryFn: getReconciliation, refetchInterval: 60_000 }));
 
-interface Verdict {
+/** One that is taken out may be stopped once nothing runs on it, and is no alarm. The only one is in although it does not respond. */
+export function verdictOf(backend: Pick<Backend, "state" | "in_flight" | "failing_since">): {
   label: string;
   tone: "good" | "bad";
-}
-
-/** One that is taken out may be stopped once nothing runs on it, and is no alarm. The only one is in although it does not respond. */
-export function verdictOf(backend: Pick<Backend, "state" | "in_flight" | "failing_since">): Verdict {
+} {
   const { state, in_flight: inFlight, failing_since: failingSince } = backend;
   if (state === "in" && failingSince !== null) return { label: "Does not respond", tone: "bad" };
   if (state === "in") return { label: "In", tone: "good" };

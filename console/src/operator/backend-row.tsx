@@ -43,7 +43,7 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
       </td>
       <td class="number" data-label="Requests">
         {count(props.backend.requests_1h)}
-        <Errors backend={props.backend} />
+        <Under tone="bad" text={errors(props.backend)} />
       </td>
       <td class="number" data-label="First byte">
         {optional(props.backend.first_byte_p50_ms, milliseconds)}
@@ -63,7 +63,11 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
       </td>
       <td class="number" data-label="From cache">
         {optional(props.backend.cached_share, (share) => shareOf(share, 1))}
-        <Expected backend={props.backend} />
+        <Under text={expected(props.backend)} />
+        <Under
+          text={misrouted(props.backend)}
+          title="Of the input, what it read although another backend would have had less to do"
+        />
         <Under text={before(props.backend)} />
       </td>
       <td class="row-actions">
@@ -95,49 +99,33 @@ function StateCell(props: { backend: Backend }): JSX.Element {
         for {duration(Math.max(0, now() - since()))}
         {props.backend.taken_out_by === null ? "" : `, by ${props.backend.taken_out_by.replace(" (password)", "")}`}
       </span>
-      <Show when={verdictOf(props.backend).tone === "bad" && answer()}>
-        {(what) => (
-          <span class="under cause" data-tone="bad">
-            {what()}
-          </span>
-        )}
-      </Show>
+      <Under class="cause" tone="bad" text={verdictOf(props.backend).tone === "bad" ? answer() : undefined} />
     </td>
   );
 }
 
-const Errors = (props: { backend: Backend }): JSX.Element => (
-  <Show when={props.backend.errors_1h > 0}>
-    <span class="under" data-tone="bad">
-      {plural(props.backend.errors_1h, "error")}
-    </span>
-  </Show>
-);
-
-const Expected = (props: { backend: Backend }): JSX.Element => (
-  <>
-    <Show when={props.backend.expected_cached_share !== null}>
-      <span class="under">{shareOf(props.backend.expected_cached_share ?? 0, 1)} expected</span>
-    </Show>
-    <Show when={(props.backend.regret_share ?? 0) >= leastRegret}>
-      <span class="under" title="Of the input, what it read although another backend would have had less to do">
-        {shareOf(props.backend.regret_share ?? 0, 1)} misrouted
-      </span>
-    </Show>
-  </>
-);
-
 /** Less is not worth a line. */
 const leastRegret = 0.005;
 
-const Under = (props: { text: string | undefined }): JSX.Element => (
+const Under = (props: { text: string | undefined; title?: string; class?: string; tone?: "bad" }): JSX.Element => (
   <Show when={props.text}>
-    <span class="under">{props.text}</span>
+    <span class={`under ${props.class ?? ""}`} data-tone={props.tone} title={props.title}>
+      {props.text}
+    </span>
   </Show>
 );
 
 const optional = (value: number | null, format: (value: number) => string): string =>
   value === null ? "–" : format(value);
+
+const errors = ({ errors_1h: failed }: Backend): string | undefined =>
+  failed === 0 ? undefined : plural(failed, "error");
+
+const expected = ({ expected_cached_share: share }: Backend): string | undefined =>
+  share === null ? undefined : `${shareOf(share, 1)} expected`;
+
+const misrouted = ({ regret_share: share }: Backend): string | undefined =>
+  (share ?? 0) < leastRegret ? undefined : `${shareOf(share ?? 0, 1)} misrouted`;
 
 const slowest = ({ first_byte_p95_ms: p95 }: Backend): string | undefined =>
   p95 === null ? undefined : `95% within ${milliseconds(p95)}`;

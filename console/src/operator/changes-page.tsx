@@ -2,7 +2,7 @@ import { createMemo, createUniqueId, For, type JSX, Show } from "solid-js";
 import { count } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { Button } from "../ui/controls.tsx";
+import { Button, LabelledInput } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Page } from "../ui/page.tsx";
@@ -52,18 +52,16 @@ export function ChangesPage(): JSX.Element {
     >
       <SectionTabs section="settings" label="Settings" />
       <div class="filters">
-        <div class="filter-fields">
-          <For each={filterNames}>
-            {(name) => (
-              <FilterText
-                label={filterLabels[name]}
-                value={parameters[name] ?? ""}
-                known={[...new Set(rows()?.map((row) => row[name]))]}
-                onChange={(value) => set(name, value)}
-              />
-            )}
-          </For>
-        </div>
+        <For each={filterNames}>
+          {(name) => (
+            <FilterText
+              label={filterLabels[name]}
+              value={parameters[name] ?? ""}
+              known={[...new Set(rows()?.map((row) => row[name]))]}
+              onChange={(value) => set(name, value)}
+            />
+          )}
+        </For>
       </div>
       <section class="panel" aria-label="Changes">
         <Table
@@ -99,15 +97,14 @@ function FilterText(props: {
 }): JSX.Element {
   const list = createUniqueId();
   return (
-    <label class="filter-field">
-      <span>{props.label}</span>
-      <input
-        type="text"
+    <div class="filter-chip">
+      <LabelledInput
+        label={props.label}
+        class=""
         value={props.value}
         placeholder="Any"
         list={list}
         maxlength="512"
-        autocomplete="off"
         autocapitalize="none"
         spellcheck={false}
         onChange={({ currentTarget }) => props.onChange(currentTarget.value)}
@@ -115,7 +112,7 @@ function FilterText(props: {
       <datalist id={list}>
         <For each={props.known}>{(value) => <option value={value} />}</For>
       </datalist>
-    </label>
+    </div>
   );
 }
 

@@ -3,15 +3,6 @@ import { api, ApiError, responseBody } from "../client.ts";
 import { now } from "../lib/server-clock.ts";
 import { beginSession } from "../lib/session.ts";
 
-export interface Login {
-  problem: () => string | undefined;
-  /** How long the server accepts no further attempt. */
-  secondsLeft: () => number;
-  busy: () => boolean;
-  /** @returns whether there is a session now */
-  submit: (username: string, password: string) => Promise<boolean>;
-}
-
 /** Who signs people in beside the password; null: nobody, as far as the server answers. */
 export const findProvider = () =>
   responseBody(api.login.get()).then(
@@ -21,8 +12,10 @@ export const findProvider = () =>
 
 export type Provider = NonNullable<Awaited<ReturnType<typeof findProvider>>>;
 
+export type Login = ReturnType<typeof createLogin>;
+
 /** The state of a form that logs in. */
-export function createLogin(): Login {
+export function createLogin() {
   const [problem, setProblem] = createSignal<string>();
   const [busy, setBusy] = createSignal(false);
   const [blockedUntil, setBlockedUntil] = createSignal(0);
@@ -35,9 +28,11 @@ export function createLogin(): Login {
 
   return {
     problem,
+    /** How long the server accepts no further attempt. */
     secondsLeft: () => Math.max(0, Math.ceil((blockedUntil() - now()) / 1000)),
     busy,
-    async submit(username, password) {
+    /** @returns whether there is a session now */
+    async submit(username: string, password: string): Promise<boolean> {
       setBusy(true);
       setProblem(undefined);
       try {

@@ -5,8 +5,8 @@ import { causeOf } from "../client.ts";
 import { seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type Prices, usePricesToEditQuery } from "../queries.ts";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Button, IconButton, LabelledInput } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -104,17 +104,15 @@ function UnsavedQuestion(props: { isUnsaved: () => boolean }): JSX.Element {
   return (
     <Show when={leaving()}>
       {(event) => (
-        <Dialog title="Leave without saving the prices?" onClose={() => setLeaving(undefined)}>
+        <ConfirmDialog
+          title="Leave without saving the prices?"
+          action="Leave"
+          onConfirm={() => event().retry(true)}
+          cancel="Stay"
+          onClose={() => setLeaving(undefined)}
+        >
           <p>What was changed in this form is lost.</p>
-          <div class="dialog-actions">
-            <Button autofocus onClick={() => setLeaving(undefined)}>
-              Stay
-            </Button>
-            <Button tone="danger" onClick={() => event().retry(true)}>
-              Leave
-            </Button>
-          </div>
-        </Dialog>
+        </ConfirmDialog>
       )}
     </Show>
   );

@@ -1,15 +1,6 @@
-import {
-  type InfiniteData,
-  useInfiniteQuery,
-  type UseInfiniteQueryResult,
-  useMutation,
-  type UseMutationResult,
-  useQuery,
-  useQueryClient,
-} from "@tanstack/solid-query";
+import { type InfiniteData, useInfiniteQuery, type UseInfiniteQueryResult, useQuery } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
-import { showToast } from "../lib/toasts.ts";
 import { type Prices, type QueryResult, useChange } from "../queries.ts";
 
 /** The names that the backend got since yesterday in Seoul, also in requests that it refused. One bucket for each day is short. */
@@ -31,17 +22,11 @@ export const useProgramsQuery = (): QueryResult<typeof getPrograms> =>
 const getSessions = () => responseBody(api.sessions.get());
 export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];
 
-export function useSavePrices(): UseMutationResult<Prices, Error, Prices> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: (prices: Prices) => responseBody(api.prices.put(prices)),
-    onSuccess: (saved) => {
-      queries.setQueryData(["prices"], saved);
-      showToast("The prices were saved");
-    },
-    onSettled: () => queries.invalidateQueries({ queryKey: ["usage"] }),
-  }));
-}
+export const useSavePrices = () =>
+  useChange((prices: Prices): Promise<Prices> => responseBody(api.prices.put(prices)), {
+    done: () => "The prices were saved",
+    refreshes: ["prices", "usage"],
+  });
 
 export const useSessionsQuery = (): QueryResult<typeof getSessions> =>
   useQuery(() => ({ queryKey: ["sessions"], queryFn: getSessions, refetchInterval: 30_000, reconcile: "id" }));
@@ -64,18 +49,11 @@ export type ApiToken = Awaited<ReturnType<typeof getTokens>>[number];
 export const useTokensQuery = (): QueryResult<typeof getTokens> =>
   useQuery(() => ({ queryKey: ["tokens"], queryFn: getTokens, refetchInterval: 30_000, reconcile: "id" }));
 
-const createToken = (token: Pick<ApiToken, "name" | "role" | "expires_at">) => responseBody(api.tokens.post(token));
-export type CreatedToken = Awaited<ReturnType<typeof createToken>>;
-
-export function useCreateToken(): UseMutationResult<CreatedToken, Error, Parameters<typeof createToken>[0]> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: createToken,
-    onSettled: () => queries.invalidateQueries({ queryKey: ["tokens"] }),
-    // The token does not stay in memory.
-    gcTime: 0,
-  }));
-}
+export const useCreateToken = () =>
+  useChange((token: Pick<ApiToken, "name" | "role" | "expires_at">) => responseBody(api.tokens.post(token)), {
+    refreshes: ["tokens"],
+    isSecret: true,
+  });
 
 export const useDeleteToken = () =>
   useChange(async ({ id }: ApiToken): Promise<unknown> => responseBody(api.tokens({ id: String(id) }).delete()), {

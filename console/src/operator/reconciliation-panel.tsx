@@ -1,14 +1,20 @@
 import { For, type JSX, Show } from "solid-js";
-import { count } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { type Reconciliation, useReconciliationQuery } from "./backend-queries.ts";
-import { numbers, Table } from "../ui/table.tsx";
+import { NumberCell, Table } from "../ui/table.tsx";
 
 const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang", llamacpp: "llama.cpp" };
 
-const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input", "Difference of prompts"];
+const columns = [
+  { label: "Generated", number: true },
+  { label: "Counted output", number: true },
+  { label: "Difference", number: true },
+  { label: "Prompt", number: true, rank: "rank-2" },
+  { label: "Counted input", number: true, rank: "rank-2" },
+  { label: "Difference of prompts", number: true },
+];
 
 /** The backend's own token counters, compared with the counts, once they differ. */
 export function ReconciliationPanel(): JSX.Element {
@@ -40,7 +46,7 @@ export function ReconciliationPanel(): JSX.Element {
           <Table
             caption="Tokens by the backend’s counters and as counted, by day"
             class="sums"
-            heads={["Day", ...numbers(...columns), "State"]}
+            heads={["Day", ...columns, "State"]}
             rows={scroll.shown()}
           >
             {(row) => <DayRow row={row} />}
@@ -74,13 +80,7 @@ function DayRow(props: { row: Row }): JSX.Element {
       <th scope="row">
         {props.row.date} <span class="faint">{props.row.backend}</span>
       </th>
-      <For each={values()}>
-        {(value, index) => (
-          <td class="number" data-label={columns[index()]}>
-            {count(value)}
-          </td>
-        )}
-      </For>
+      <For each={values()}>{(value, index) => <NumberCell label="" {...columns[index()]} value={value} />}</For>
       <td data-label="State">
         <span class="badge" data-tone={props.row.is_drifting ? "warn" : "good"}>
           {props.row.is_drifting ? "Drifting" : "In line"}

@@ -25,13 +25,13 @@ export function SettingsPage(props: ParentProps): JSX.Element {
   createEffect(
     () =>
       settings.data &&
-      saveCount("settings", settings.data.settings.length + groupSettings(settings.data.settings).length),
+      saveCount("settings", rowsOf(settings.data.settings.filter(({ origin }) => origin !== "default"))),
   );
   return (
     <Page
       title="Settings"
       help="settings"
-      sources={[{ name: "Settings", query: settings }]}
+      sources={[{ name: "Settings", query: settings, slow: true }]}
       actions={
         <Show when={settings.data?.settings.some(({ name, is_set }) => name === "NOTICE_URL" && is_set)}>
           <Button disabled={notice.isPending} onClick={() => notice.mutate()}>
@@ -63,7 +63,6 @@ export function SettingsPage(props: ParentProps): JSX.Element {
         {props.children}
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
-          <FactsPanel title="Backup" facts={settings.data && backupFacts(settings.data)} />
           <FactsPanel
             title="Retention"
             facts={settings.data?.retention.map(({ data, keeps, holds }) => [
@@ -75,10 +74,7 @@ export function SettingsPage(props: ParentProps): JSX.Element {
         <FactsPanel
           title="Database"
           hint={settings.data && `${byteSize(settings.data.database.size_bytes)} in total, rows by table`}
-          facts={settings.data?.database.tables.map(({ name, rows, is_exact: isExact }) => [
-            name,
-            isExact ? count(rows) : `At least ${count(rows)}`,
-          ])}
+          facts={settings.data && [...backupFacts(settings.data), ...tableFacts(settings.data)]}
         />
       </Show>
     </Page>
@@ -86,6 +82,9 @@ export function SettingsPage(props: ParentProps): JSX.Element {
 }
 
 type Setting = Settings["settings"][number];
+
+/** With the heads of their groups. */
+const rowsOf = (settings: readonly Setting[]): number => settings.length + groupSettings(settings).length;
 
 function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Element {
   const asked = useAskedModelsQuery();
@@ -124,7 +123,7 @@ const Warning = (props: { text: string | undefined; children: JSX.Element }): JS
 
 /** Which client rules would have helped whom in the last day. */
 function ClientRulesNotice(): JSX.Element {
-  const rules = useClientRulesQuery(24);
+  const rules = useClientRulesQuery();
   const sentences = (): string[] => adviceSentences(rules.data?.rows ?? []);
   return (
     <Show when={sentences().length > 0}>
@@ -167,26 +166,30 @@ const versionFacts = ({ versions }: Settings): [string, string][] => [
 ];
 
 const backupFacts = ({ backup: { command, problem, succeeded_at: succeededAt } }: Settings): [string, string][] => [
-  ["Latest by the server", succeededAt === null ? "None" : dateTimeLabel(Date.parse(succeededAt))],
+  ["Latest backup by the server", succeededAt === null ? "None" : dateTimeLabel(Date.parse(succeededAt))],
   ...(problem === null
     ? []
-    : [[`Failed ${dateTimeLabel(Date.parse(problem.at))}`, problem.reason] as [string, string]]),
-  ["Command for others", command],
+    : [[`Backup failed ${dateTimeLabel(Date.parse(problem.at))}`, problem.reason] as [string, string]]),
+  ["Command for other backups", command],
 ];
+
+const tableFacts = ({ database }: Settings): [string, string][] =>
+  database.tables.map(({ name, rows, is_exact: isExact }) => [name, isExact ? count(rows) : `At least ${count(rows)}`]);
 
 const shownOptions = [
   { value: "all", label: "All" },
   { value: "set", label: "Set" },
 ] as const;
 
-/** @param props.settings undefined while they load */
+/** Those that are set, or all. A search looks through all. @param props.settings undefined while they load */
 function SettingsPanel(props: { settings: Setting[] | undefined }): JSX.Element {
   const [search, setSearch] = createSignal("");
-  const [shown, setShown] = createSignal<"all" | "set">("all");
+  const [shown, setShown] = createSignal<"all" | "set">("set");
   const matching = createMemo(() => {
     const wanted = search().trim().toLowerCase();
     return props.settings?.filter(
-      ({ name, origin }) => name.toLowerCase().includes(wanted) && (shown() === "all" || origin !== "default"),
+      ({ name, origin }) =>
+        name.toLowerCase().includes(wanted) && (wanted !== "" || shown() === "all" || origin !== "default"),
     );
   });
   return (
@@ -223,7 +226,7 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
         when={props.settings}
         fallback={
           <tbody>
-            <SkeletonRows columns={4} rows={savedCount("settings", 50)} />
+            <SkeletonRows columns={4} rows={savedCount("settings", 10)} />
           </tbody>
         }
       >

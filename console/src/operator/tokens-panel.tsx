@@ -3,48 +3,47 @@ import { now, serverNow } from "../lib/server-clock.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Button, InputField, Select, TextField } from "../ui/controls.tsx";
-import { CopyLine } from "../ui/copy-button.tsx";
+import { ShownOnce } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
-import { EmptyState, Panel } from "../ui/panel.tsx";
+import { Panel } from "../ui/panel.tsx";
 import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { type ApiToken, useCreateToken, useDeleteToken, useTokensQuery } from "./queries.ts";
 import { actions, Table } from "../ui/table.tsx";
 
-/** The tokens with which programs use the admin API. */
+/** The tokens with which programs use the admin API; nothing while there are none. */
 export function TokensPanel(): JSX.Element {
   const tokens = useTokensQuery();
-  const [creates, setCreates] = createSignal(false);
   const [asked, setAsked] = createSignal<ApiToken>();
   return (
-    <Panel
-      title="API tokens"
-      query={tokens}
-      hint="For programs that use the admin API"
-      actions={<Button onClick={() => setCreates(true)}>New token</Button>}
-    >
-      <Table
-        caption="API tokens"
-        class="tokens"
-        heads={["Name", "Token", "Role", "Last used", "Expires", actions]}
-        query={tokens}
-        rows={tokens.data}
-        skeleton={2}
-        empty={
-          <EmptyState title="No API tokens yet">
-            <p>A script or a pipeline uses one in place of your password.</p>
-          </EmptyState>
-        }
-      >
-        {(one) => <TokenRow token={one} onDelete={setAsked} />}
-      </Table>
+    <Show when={tokens.isError || (tokens.data?.length ?? 0) > 0}>
+      <Panel title="API tokens" query={tokens} hint="For programs that use the admin API">
+        <Table
+          caption="API tokens"
+          class="tokens"
+          heads={["Name", "Token", "Role", "Last used", "Expires", actions]}
+          query={tokens}
+          rows={tokens.data}
+        >
+          {(one) => <TokenRow token={one} onDelete={setAsked} />}
+        </Table>
+        <Show when={asked()} keyed>
+          {(token) => <DeleteTokenDialog token={token} onClose={() => setAsked(undefined)} />}
+        </Show>
+      </Panel>
+    </Show>
+  );
+}
+
+export function NewTokenButton(): JSX.Element {
+  const [creates, setCreates] = createSignal(false);
+  return (
+    <>
+      <Button onClick={() => setCreates(true)}>New API token</Button>
       <Show when={creates()}>
         <NewTokenDialog onClose={() => setCreates(false)} />
       </Show>
-      <Show when={asked()} keyed>
-        {(token) => <DeleteTokenDialog token={token} onClose={() => setAsked(undefined)} />}
-      </Show>
-    </Panel>
+    </>
   );
 }
 
@@ -97,11 +96,9 @@ const roles = [
 /** A form, then the token, which is shown only once: then only the user closes it. */
 function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
   const create = useCreateToken();
-  const [isSaved, setSaved] = createSignal(false);
   const [role, setRole] = createSignal<"viewer" | "admin">("viewer");
   const [days, setDays] = createSignal("90");
   let name: HTMLInputElement | undefined;
-  let lead: HTMLParagraphElement | undefined;
   onMount(() => name?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -111,7 +108,7 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
         role: role(),
         expires_at: days() === "" ? null : new Date(serverNow() + Number(days()) * dayMs).toISOString(),
       },
-      { onSuccess: () => lead?.focus(), onError: () => name?.focus() },
+      { onError: () => name?.focus() },
     );
   };
   return (
@@ -145,19 +142,7 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
           </form>
         }
       >
-        {(created) => (
-          <>
-            <p ref={lead} tabindex="-1" class="lead">
-              Copy the token now. Tollgate shows it only once; later it shows only the first characters.
-            </p>
-            <CopyLine text={created().token} what="the token" primary onCopied={() => setSaved(true)} />
-            <div class="dialog-actions">
-              <Button tone={isSaved() && "primary"} onClick={() => props.onClose()}>
-                {isSaved() ? "Done" : "I have saved it"}
-              </Button>
-            </div>
-          </>
-        )}
+        {(created) => <ShownOnce secret={created().token} what="the token" onDone={props.onClose} />}
       </Show>
     </Dialog>
   );

@@ -13,22 +13,21 @@ import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
-import { type Failures, useFailuresQuery, useLastFailuresQuery } from "./queries.ts";
-import type { LoggedRequest } from "./queries.ts";
+import {
+  chartBucketMinutes as bucketMinutes,
+  chartHours as hours,
+  type Failures,
+  type LoggedRequest,
+  useFailuresQuery,
+  useLastFailuresQuery,
+} from "./queries.ts";
 import { type RequestParameters, spanFilters } from "./request-filters.ts";
 import { outcomeColour, outcomeLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 
-const hours = 24;
-const bucketMinutes = 15;
-
 /** The failures of the last day, of all keys or of one. Dragging opens the log of that time. */
 export function FailuresPanel(props: { keyId?: number }): JSX.Element {
-  const failures = useFailuresQuery(
-    () => hours,
-    () => bucketMinutes,
-    () => props.keyId,
-  );
+  const failures = useFailuresQuery(() => props.keyId);
   const span = (): TimeSpan => lastHours(hours, bucketMinutes, failures.data?.fetchedAt ?? now());
   const bars = createBars(span, () => bucketMinutes * minuteMs);
   const logLink = (more: RequestParameters & { open?: string } = {}): string =>

@@ -99,13 +99,9 @@ const Sums = (props: { groups: RequestGroups; row: RequestGroups["total"] }): JS
   <>
     <NumberCell label="Requests" value={props.row.request_count} />
     <NumberCell label="Input" value={props.row.prompt_tokens} />
-    <td class="number" data-label="Share of input">
-      {shareOf(props.row.prompt_tokens, props.groups.total.prompt_tokens)}
-    </td>
+    <NumberCell label="Share of input" value={shareOf(props.row.prompt_tokens, props.groups.total.prompt_tokens)} />
     <NumberCell label="From cache" value={props.row.from_cache_tokens} />
-    <td class="number" data-label="Share from cache">
-      {shareOf(props.row.from_cache_tokens, props.row.prompt_tokens)}
-    </td>
+    <NumberCell label="Share from cache" value={shareOf(props.row.from_cache_tokens, props.row.prompt_tokens)} />
     <Show when={hasLosses(props.groups)}>
       <NumberCell label="Cache losses" value={props.row.lost_count} />
     </Show>
@@ -144,7 +140,7 @@ const Notes = (props: { groups: RequestGroups | undefined }): JSX.Element => (
 function CacheAdvice(props: { groups: RequestGroups }): JSX.Element {
   const low = (): GroupRow | undefined => findLowCache(props.groups.rows);
   const isReported = (): boolean => props.groups.total.from_cache_tokens > 0;
-  const rules = useClientRulesQuery(24, () => low() !== undefined);
+  const rules = useClientRulesQuery(() => low() !== undefined);
   const mending = (): string[] => rulesOfProgram(rules.data?.rows ?? [], low()?.name);
   return (
     // Where nothing was reported at all, the backends may keep to themselves what they had cached.

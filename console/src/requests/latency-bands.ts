@@ -11,24 +11,19 @@ type Point = Latency["points"][number];
 export const quantilesOf = (metric: LatencyMetric): readonly [Quantile, Quantile, Quantile] =>
   metric === "tokens_per_second" ? ["p1", "p5", "p50"] : ["p50", "p95", "p99"];
 
-interface Band {
-  quantile: Quantile;
-  /** The distance from the band below, so that stacked bands end at the quantile. */
-  heights: Float64Array;
-}
-
 /** The quantiles of a metric in the steps of a chart, as bands on top of each other. */
 export function latencyBands(
   points: readonly Point[],
   steps: { span: TimeSpan; stepMs: number },
   metric: LatencyMetric,
-): Band[] {
+) {
   const worse = metric === "tokens_per_second" ? Math.min : Math.max;
   let below: Float64Array | undefined;
   return quantilesOf(metric).map((quantile) => {
     const values = valuesInSteps(points, steps, (point) => point[metric]?.[quantile] ?? null, worse);
     const base = below;
     below = values;
+    // The distance from the band below, so that stacked bands end at the quantile.
     return { quantile, heights: values.map((value, step) => value - (base?.[step] ?? 0)) };
   });
 }

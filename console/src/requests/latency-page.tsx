@@ -15,7 +15,7 @@ import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
-import { type Latency, useLatencyQuery } from "./queries.ts";
+import { chartBucketMinutes as bucketMinutes, chartHours as hours, type Latency, useLatencyQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 import { spanFilters } from "./request-filters.ts";
 
@@ -25,9 +25,6 @@ const metrics = [
   { value: "tokens_per_second", label: "Speed" },
   { value: "queue_wait_ms", label: "Waited" },
 ] as const;
-
-const hours = 24;
-const bucketMinutes = 15;
 
 const quantileNames = {
   p1: "Slowest 1% below",
@@ -40,10 +37,7 @@ const colours = [1, 7, 0] as const;
 
 /** How long the requests of the last day took, and which failed. Dragging opens the log of that time. */
 export function LatencyPage(): JSX.Element {
-  const latency = useLatencyQuery(
-    () => hours,
-    () => bucketMinutes,
-  );
+  const latency = useLatencyQuery();
   const span = (): TimeSpan => lastHours(hours, bucketMinutes, latency.data?.fetchedAt ?? now());
   const bars = createBars(span, () => bucketMinutes * minuteMs);
   const [metric, setMetric] = createSignal<LatencyMetric>("first_byte_ms");

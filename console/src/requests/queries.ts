@@ -1,18 +1,9 @@
-import {
-  type InfiniteData,
-  useInfiniteQuery,
-  type UseInfiniteQueryResult,
-  useMutation,
-  type UseMutationResult,
-  useQuery,
-  useQueryClient,
-} from "@tanstack/solid-query";
+import { type InfiniteData, useInfiniteQuery, type UseInfiniteQueryResult, useQuery } from "@tanstack/solid-query";
 import { api, ApiError, forEachInTurn, responseBody } from "../client.ts";
 import { plural } from "../lib/format.ts";
 import { dayMs, seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
-import { showToast } from "../lib/toasts.ts";
-import { keepPreviousData, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
+import { keepPreviousData, type QueryResult, refetchSoonerAfterError, useChange } from "../queries.ts";
 import type { RequestFilterQuery } from "./request-filters.ts";
 
 /** How many requests one page of the log has. */
@@ -93,18 +84,24 @@ export const useRunningQuery = (): QueryResult<typeof getRunning> =>
   useQuery(() => ({ queryKey: ["in-flight"], queryFn: getRunning, refetchInterval: 2000, reconcile: "id" }));
 
 /** Ends a running request. One that has ended meanwhile counts as a success. */
-export function useEndRequest(): UseMutationResult<unknown, Error, RunningRequest> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: (request: RunningRequest) => responseBody(api["in-flight"]({ id: request.id }).delete()),
-    onSuccess: () => showToast("The request was ended"),
-    onError: (error: Error) => {
-      if (error instanceof ApiError && error.status === 404) showToast("The request had already ended");
-      else showToast(`The request was not ended: ${error.message}`, "error");
+export const useEndRequest = () =>
+  useChange(
+    ({ id }: RunningRequest) =>
+      responseBody(api["in-flight"]({ id }).delete()).then(
+        () => "was ended",
+        (error: unknown) => {
+          if (hasEnded(error)) return "had already ended";
+          throw error;
+        },
+      ),
+    {
+      done: (_, outcome) => `The request ${outcome}`,
+      failed: () => "The request was not ended",
+      refreshes: ["in-flight"],
     },
-    onSettled: () => queries.invalidateQueries({ queryKey: ["in-flight"] }),
-  }));
-}
+  );
+
+const hasEnded = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
 export interface Stopped {
   requests: readonly RunningRequest[];
@@ -119,39 +116,36 @@ const switchOff = ({ kind, id }: Stopped["offs"][number]): Promise<unknown> =>
     : responseBody(api.keys({ id }).patch({ is_active: false, end_running: true }));
 
 /** Ends several requests. Those that have ended meanwhile count as a success. */
-export function useStopRequests(): UseMutationResult<void, Error, Stopped> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: async ({ requests, offs }: Stopped) => {
-      const calls =
-        offs.length > 0
-          ? offs.map((off) => () => switchOff(off))
+export const useStopRequests = () =>
+  useChange(
+    async ({ requests, offs }: Stopped): Promise<void> => {
+      const calls = [
+        ...offs.map((off) => () => switchOff(off)),
+        ...(offs.length > 0
+          ? []
           : requests.map(
               ({ id }) =>
-                (): Promise<unknown> =>
+                () =>
                   responseBody(api["in-flight"]({ id }).delete()),
-            );
+            )),
+      ];
       const failures: unknown[] = [];
-      await forEachInTurn(
+      await forEachInTurn<() => Promise<unknown>>(
         calls,
         (call) => call(),
-        (_, error) => {
-          if (error !== undefined && !(error instanceof ApiError && error.status === 404)) failures.push(error);
-        },
+        (_, error) => error === undefined || hasEnded(error) || failures.push(error),
       );
       if (failures.length > 0) throw failures[0];
     },
-    onSuccess: (_, { requests, offs }) =>
-      showToast(
+    {
+      done: ({ requests, offs }) =>
         offs.length > 0
           ? `${plural(offs.length, `${offs[0]?.kind} is`, `${offs[0]?.kind}s are`)} off, and what ran was ended`
           : `${plural(requests.length, "request was", "requests were")} ended`,
-      ),
-    onError: (error: Error) => showToast(`Not everything was stopped: ${error.message}`, "error"),
-    onSettled: () =>
-      Promise.all([["in-flight"], ["keys"], ["users"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
-  }));
-}
+      failed: () => "Not everything was stopped",
+      refreshes: ["in-flight", "keys", "users"],
+    },
+  );
 
 /** By what requests are grouped. */
 export type Grouping = Parameters<typeof api.requests.groups.get>[0]["query"]["by"];
@@ -178,36 +172,32 @@ export const useRequestGroupsQuery = (query: () => GroupsQuery): QueryResult<typ
     placeholderData: keepPreviousData,
   }));
 
-async function getLatency(hours: number, bucketMinutes: number) {
-  const query = { hours, bucket_minutes: bucketMinutes, by: "all" as const };
-  return { ...(await responseBody(api.latency.get({ query }))), fetchedAt: serverNow() };
-}
+/** What charts of latency and failures show. */
+export const chartHours = 24;
+export const chartBucketMinutes = 15;
+const inChart = { hours: chartHours, bucket_minutes: chartBucketMinutes };
+
+const getLatency = async () => ({
+  ...(await responseBody(api.latency.get({ query: { ...inChart, by: "all" } }))),
+  fetchedAt: serverNow(),
+});
 export type Latency = Awaited<ReturnType<typeof getLatency>>;
 
-async function getFailures(hours: number, bucketMinutes: number, keyId: number | undefined) {
-  const query = { hours, bucket_minutes: bucketMinutes, ...(keyId === undefined ? {} : { key_id: keyId }) };
-  return { ...(await responseBody(api.failures.get({ query }))), fetchedAt: serverNow() };
-}
+const getFailures = async (keyId: number | undefined) => ({
+  ...(await responseBody(api.failures.get({ query: { ...inChart, ...ofKey(keyId) } }))),
+  fetchedAt: serverNow(),
+});
 export type Failures = Awaited<ReturnType<typeof getFailures>>;
 
 const getLastRequests = (query: { key_id?: number; limit: number }) => responseBody(api.requests.get({ query }));
 
-export const useLatencyQuery = (hours: () => number, bucketMinutes: () => number): QueryResult<typeof getLatency> =>
-  useQuery(() => ({
-    queryKey: ["latency", hours(), bucketMinutes()],
-    queryFn: () => getLatency(hours(), bucketMinutes()),
-    refetchInterval: 30_000,
-    placeholderData: keepPreviousData,
-  }));
+export const useLatencyQuery = (): QueryResult<typeof getLatency> =>
+  useQuery(() => ({ queryKey: ["latency"], queryFn: getLatency, refetchInterval: 30_000 }));
 
-export const useFailuresQuery = (
-  hours: () => number,
-  bucketMinutes: () => number,
-  keyId: () => number | undefined,
-): QueryResult<typeof getFailures> =>
+export const useFailuresQuery = (keyId: () => number | undefined): QueryResult<typeof getFailures> =>
   useQuery(() => ({
-    queryKey: ["failures", hours(), bucketMinutes(), keyId()],
-    queryFn: () => getFailures(hours(), bucketMinutes(), keyId()),
+    queryKey: ["failures", keyId()],
+    queryFn: () => getFailures(keyId()),
     refetchInterval: 30_000,
     placeholderData: keepPreviousData,
   }));
@@ -253,5 +243,5 @@ async function getModelNames(): Promise<string[]> {
   return mostFirst.flatMap(({ model }) => (model === null || model === "" ? [] : [model]));
 }
 
-export const useModelNamesQuery = (enabled: () => boolean): QueryResult<typeof getModelNames> =>
-  useQuery(() => ({ enabled: enabled(), queryKey: ["usage", "models", "names"], queryFn: getModelNames }));
+export const useModelNamesQuery = (): QueryResult<typeof getModelNames> =>
+  useQuery(() => ({ queryKey: ["usage", "models", "names"], queryFn: getModelNames }));

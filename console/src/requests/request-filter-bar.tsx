@@ -176,7 +176,7 @@ function ChoiceInput(props: FilterInputProps & { options: readonly Option[] }): 
 
 /** Suggests the models of the last days. */
 function ModelInput(props: FilterInputProps): JSX.Element {
-  const names = useModelNamesQuery(() => true);
+  const names = useModelNamesQuery();
   return (
     <>
       <TextInput {...props} list="known-models" />

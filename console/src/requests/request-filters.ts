@@ -38,29 +38,11 @@ export const spanFilters = ({ from, to }: TimeSpan): { since: string; until: str
 });
 
 /** The parameters of the API. */
-export interface RequestFilterQuery {
-  key_id?: number;
-  team_id?: number;
-  user_id?: number;
-  failed?: "true";
-  without_usage?: "true";
-  status?: string;
-  outcome?: Outcome;
-  model?: string;
-  backend?: string;
-  path?: string;
-  client?: string;
-  class?: string;
-  address?: string;
-  conversation?: number;
-  request_id?: string;
-  trace_id?: string;
-  min_duration_ms?: number;
-}
+export type RequestFilterQuery = ReturnType<typeof requestFilterQuery>;
 
 /** Parameters that the API would refuse are left out: a link from elsewhere must not break the page. */
-export function requestFilterQuery(parameters: RequestParameters): RequestFilterQuery {
-  return withoutUndefined<RequestFilterQuery>({
+export function requestFilterQuery(parameters: RequestParameters) {
+  return withoutUndefined({
     key_id: positiveInteger(parameters.key),
     team_id: parameters.team === "0" ? 0 : positiveInteger(parameters.team),
     user_id: parameters.user === "0" ? 0 : positiveInteger(parameters.user),
@@ -78,9 +60,12 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
   });
 }
 
-function resultQuery(
-  result: string | undefined,
-): Pick<RequestFilterQuery, "failed" | "without_usage" | "status" | "outcome"> {
+function resultQuery(result: string | undefined): {
+  failed?: "true";
+  without_usage?: "true";
+  status?: string;
+  outcome?: Outcome;
+} {
   if (result === "failed" || result === "without_usage") return { [result]: "true" };
   const outcome = outcomes.find((known) => known === result);
   if (outcome !== undefined) return { outcome };
@@ -89,7 +74,7 @@ function resultQuery(
 
 /** The time range. */
 export function requestTimeQuery({ since, until }: RequestParameters): { since?: string; until?: string } {
-  return withoutUndefined<{ since?: string; until?: string }>({ since: timestamp(since), until: timestamp(until) });
+  return withoutUndefined({ since: timestamp(since), until: timestamp(until) });
 }
 
 function timestamp(minute: string | undefined): string | undefined {
@@ -106,6 +91,8 @@ function positiveInteger(value: string | undefined, maximum = 2_000_000_000): nu
   return Number.isInteger(number) && number > 0 && number <= maximum ? number : undefined;
 }
 
-function withoutUndefined<T extends object>(fields: { [Name in keyof T]: T[Name] | undefined }): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+type Defined<T> = { [Name in keyof T]?: Exclude<T[Name], undefined> };
+
+function withoutUndefined<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -7,7 +7,7 @@ import { useHasTeams, useHasUsers } from "../queries.ts";
 import type { LoggedRequest } from "./queries.ts";
 import { resultLabel, resultTone } from "./request-format.ts";
 import { clockSecondsLabel } from "./request-time.ts";
-import { Table } from "../ui/table.tsx";
+import { NumberCell, Table, TextCell } from "../ui/table.tsx";
 
 interface RequestTableProps {
   /** Undefined while they load. */
@@ -62,25 +62,20 @@ function RequestRow(props: {
       <td data-label="Result">
         <ResultBadge request={props.request} />
       </td>
-      <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
-        {props.request.key_name ?? <span class="faint">None</span>}
-      </td>
+      <TextCell label="Key" text={props.request.key_name} none="None" />
       <Show when={props.hasTeam}>
-        <td class="cut rank-2" data-label="Team" title={props.request.team_name ?? undefined}>
-          {props.request.team_name ?? <span class="faint">–</span>}
-        </td>
+        <TextCell label="Team" rank="rank-2" text={props.request.team_name} />
       </Show>
       <Show when={props.hasUser}>
-        <td class="cut rank-2" data-label="User" title={props.request.user_name ?? undefined}>
-          {props.request.user_name ?? <span class="faint">–</span>}
-        </td>
+        <TextCell label="User" rank="rank-2" text={props.request.user_name} />
       </Show>
-      <td class="cut" data-label="Model" title={props.request.model_sent ?? undefined}>
-        {props.request.model_sent || <span class="faint">–</span>}
-      </td>
-      <td class="cut rank-3" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
-        {props.request.path}
-      </td>
+      <TextCell label="Model" text={props.request.model_sent} />
+      <TextCell
+        label="Path"
+        rank="rank-3"
+        text={props.request.path}
+        title={`${props.request.method} ${props.request.path}`}
+      />
       <TokenCell label="Input" value={props.request.input_tokens} />
       <Show
         when={props.request.uncounted}
@@ -96,12 +91,12 @@ function RequestRow(props: {
           cut, not counted
         </td>
       </Show>
-      <td class="number rank-2" data-label="First byte">
-        {props.request.first_byte_ms === null ? "–" : milliseconds(props.request.first_byte_ms)}
-      </td>
-      <td class="number" data-label="Duration">
-        {milliseconds(props.request.duration_ms)}
-      </td>
+      <NumberCell
+        label="First byte"
+        rank="rank-2"
+        value={props.request.first_byte_ms === null ? null : milliseconds(props.request.first_byte_ms)}
+      />
+      <NumberCell label="Duration" value={milliseconds(props.request.duration_ms)} />
     </tr>
   );
 }

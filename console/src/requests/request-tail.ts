@@ -17,19 +17,13 @@ interface TailOptions {
   readAgain: () => void;
 }
 
-export interface RequestTail {
-  arrived: () => LoggedRequest[];
-  /** Of these, what is shown: while the tail is paused, new requests wait. */
-  shown: () => LoggedRequest[];
-  isFailing: () => boolean;
-}
-
 /** What has ended since a query's first page was read, asked for while the browser's tab is visible. */
-export function followRequests(query: RequestQuery, { lastId, isPaused, readAgain }: TailOptions): RequestTail {
+export function followRequests(query: RequestQuery, { lastId, isPaused, readAgain }: TailOptions) {
   const [arrived, setArrived] = createSignal<LoggedRequest[]>([]);
   const [isFailing, setFailing] = createSignal(false);
   // Each time it is said again, the log is read again, since that may fail.
   const [isBehind, setBehind] = createSignal(false, { equals: false });
+  /** What is shown: while the tail is paused, new requests wait. */
   const shown = createMemo<LoggedRequest[]>((before) => (isPaused() || isBehind() ? before : arrived()), []);
   // What is seen after the first page, although its id is lower, is among these.
   const ends = [{ at: -Infinity, id: Math.max(0, lastId - pageSize) }];

@@ -1,10 +1,10 @@
 import { A } from "@solidjs/router";
-import { createMemo, createSignal, type JSX, onMount, Show } from "solid-js";
+import { createMemo, createSignal, type JSX, Show } from "solid-js";
 import { count, duration, plural } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { useKeysQuery } from "../queries.ts";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Button } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { type RunningRequest, type Stopped, useStopRequests } from "./queries.ts";
 import { groupings, groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
 import { actions, NumberCell, numbers, Table } from "../ui/table.tsx";
@@ -58,9 +58,7 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
       </th>
       <NumberCell label="Requests" value={props.group.requests.length} />
       <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" || state === "prefill" ? 1 : 0))} />
-      <td class="number" data-label="Oldest">
-        {duration(Math.max(0, now() - oldest()))}
-      </td>
+      <NumberCell label="Oldest" value={duration(Math.max(0, now() - oldest()))} />
       <NumberCell label="Output" value={sum(({ output_tokens: tokens }) => tokens ?? 0)} />
       <td class="row-actions">
         <Button aria-label={`Stop the requests of ${props.group.name}`} onClick={() => props.onStop()}>
@@ -71,12 +69,10 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
   );
 }
 
-/** Ends what runs now, or also what would come. Cancel has the focus, so that Enter stops nothing. */
+/** Ends what runs now, or also what would come. */
 function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: () => void }): JSX.Element {
   const stop = useStopRequests();
   const keys = useKeysQuery(() => props.by === "team");
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
   const offs = (): Stopped["offs"] => {
     const { id } = props.group;
     if (id === null) return [];
@@ -84,13 +80,34 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
     const members = (keys.data ?? []).filter((key) => key.team_id === id && key.is_active);
     return members.map((key) => ({ kind: "key", id: key.id }));
   };
-  const run = (switched: Stopped["offs"]): void => {
-    stop.mutate({ requests: props.group.requests, offs: switched });
-    props.onClose();
-  };
+  const run = (switched: Stopped["offs"]): void => stop.mutate({ requests: props.group.requests, offs: switched });
+  const endsAll = (): string => `End all ${count(props.group.requests.length)}`;
+  const Others = (): JSX.Element => (
+    <>
+      <Show when={props.group.id !== null}>
+        <A class="button" href={props.group.href}>
+          Limits
+        </A>
+      </Show>
+      <Show when={offs().length > 0}>
+        <Button
+          tone="danger"
+          onClick={() => {
+            run([]);
+            props.onClose();
+          }}
+        >
+          {endsAll()}
+        </Button>
+      </Show>
+    </>
+  );
   return (
-    <Dialog
+    <ConfirmDialog
       title={`Stop the requests of ${props.group.id === null ? "clients without one" : `“${props.group.name}”`}?`}
+      action={offs().length > 0 ? "Switch off and end" : endsAll()}
+      onConfirm={() => run(offs())}
+      others={<Others />}
       focusAfter={() => document.querySelector<HTMLElement>("#main")}
       onClose={() => props.onClose()}
     >
@@ -105,24 +122,6 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
           more either, until somebody switches on again.
         </p>
       </Show>
-      <div class="dialog-actions">
-        <Button ref={cancel} onClick={() => props.onClose()}>
-          Cancel
-        </Button>
-        <Show when={props.group.id !== null}>
-          <A class="button" href={props.group.href}>
-            Limits
-          </A>
-        </Show>
-        <Button tone="danger" onClick={() => run([])}>
-          End all {count(props.group.requests.length)}
-        </Button>
-        <Show when={offs().length > 0}>
-          <Button tone="danger" onClick={() => run(offs())}>
-            Switch off and end
-          </Button>
-        </Show>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }

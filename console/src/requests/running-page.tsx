@@ -15,7 +15,7 @@ import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.t
 import type { RunningGrouping } from "./request-groups.ts";
 import { RunningGroups } from "./running-groups.tsx";
 import "../styles/lazy-pages.css";
-import { actions, numbers, Table } from "../ui/table.tsx";
+import { actions, NumberCell, numbers, Table, TextCell } from "../ui/table.tsx";
 
 const stateLabels = {
   receiving: "Reading the request",
@@ -133,28 +133,17 @@ function RunningRow(props: {
           {duration(Math.max(0, now() - startedAt()))}
         </time>
       </th>
-      <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
-        <Show when={props.request.key_id !== null} fallback={<span class="faint">None</span>}>
-          <A href={`/keys/${props.request.key_id}`}>
-            <bdi>{props.request.key_name}</bdi>
-          </A>
-        </Show>
-      </td>
+      <TextCell label="Key" text={props.request.key_name} href={`/keys/${props.request.key_id}`} none="None" />
       <Show when={props.hasTeams}>
-        <td class="cut rank-2" data-label="Team" title={props.request.team_name ?? undefined}>
-          <Show when={props.request.team_id} fallback={<span class="faint">–</span>}>
-            {(id) => (
-              <A href={`/keys/teams/${id()}`}>
-                <bdi>{props.request.team_name}</bdi>
-              </A>
-            )}
-          </Show>
-        </td>
+        <TextCell
+          label="Team"
+          rank="rank-2"
+          text={props.request.team_name}
+          href={`/keys/teams/${props.request.team_id}`}
+        />
       </Show>
       <Show when={props.hasUsers}>
-        <td class="cut rank-2" data-label="User" title={props.request.user_name ?? undefined}>
-          {props.request.user_name ?? <span class="faint">–</span>}
-        </td>
+        <TextCell label="User" rank="rank-2" text={props.request.user_name} />
       </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
@@ -180,18 +169,19 @@ function RunningRow(props: {
           )}
         </Show>
       </td>
-      <td class="cut rank-1" data-label="Model" title={props.request.model ?? undefined}>
-        {props.request.model ?? "–"}
-      </td>
-      <td class="cut rank-3" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
-        {props.request.path}
-      </td>
-      <td class="cut rank-3" data-label="Client address" title={props.request.address}>
-        {props.request.address}
-      </td>
-      <td class="number" data-label="Output" title={`${byteSize(props.request.received_bytes)} received`}>
-        {props.request.output_tokens === null ? "–" : count(props.request.output_tokens)}
-      </td>
+      <TextCell label="Model" rank="rank-1" text={props.request.model} />
+      <TextCell
+        label="Path"
+        rank="rank-3"
+        text={props.request.path}
+        title={`${props.request.method} ${props.request.path}`}
+      />
+      <TextCell label="Client address" rank="rank-3" text={props.request.address} />
+      <NumberCell
+        label="Output"
+        value={props.request.output_tokens}
+        title={`${byteSize(props.request.received_bytes)} received`}
+      />
       <td class="row-actions">
         <Button aria-label={`End the request of ${nameOf(props.request)}`} onClick={() => props.onEnd()}>
           End

@@ -8,14 +8,8 @@ export interface ChatProgress {
   error: string | undefined;
 }
 
-interface ChatReader {
-  /** @returns whether there was something new */
-  push(text: string): boolean;
-  progress: () => ChatProgress;
-}
-
 /** Reads the events of `/v1/chat/completions`, in pieces of any size. */
-export function createChatReader(): ChatReader {
+export function createChatReader() {
   let progress: ChatProgress = {
     text: "",
     reasoning: "",
@@ -25,14 +19,15 @@ export function createChatReader(): ChatReader {
   };
   let rest = "";
   return {
-    push(text) {
+    /** @returns whether there was something new */
+    push(text: string): boolean {
       const lines = (rest + text).split(/\r?\n/);
       rest = lines.pop() ?? "";
       const chunks = lines.map(chunkOf).filter((chunk) => chunk !== undefined);
       for (const chunk of chunks) progress = withChunk(progress, chunk);
       return chunks.length > 0;
     },
-    progress: () => progress,
+    progress: (): ChatProgress => progress,
   };
 }
 

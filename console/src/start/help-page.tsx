@@ -13,17 +13,8 @@ export const HelpPage = (): JSX.Element => (
     <Panel title="Connect a client" hint="KEY stands for an API key, which stays in this page’s memory">
       <div class="panel-body">
         <QuickStart />
-      </div>
-    </Panel>
-    <Panel title="More">
-      <div class="panel-body">
-        <p>
-          Keys are shown once, at their <A href="/keys?new=1">creation</A>. The{" "}
-          <A href="/help/playground">playground</A> sends one request from this page;{" "}
-          <A href="/help/explain">Explain</A> shows what Tollgate changes in a request.
-        </p>
-        <p>
-          For scripts, there is a{" "}
+        <p class="hint">
+          A key is shown once, at its <A href="/keys?new=1">creation</A>. For scripts, there is a{" "}
           <a href="/api/openapi.json" target="_blank">
             description of the API
           </a>{" "}

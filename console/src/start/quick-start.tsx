@@ -2,24 +2,18 @@ import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { Button, FilterField, LabelledInput, LabelledSelect } from "../ui/controls.tsx";
-import { EmptyState } from "../ui/panel.tsx";
+import { Button, LabelledInput, LabelledSelect, SegmentedControl } from "../ui/controls.tsx";
 import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
 import type { Client, ClientValues } from "./quick-start-lines.ts";
 import { type ServerAddress, useOwnAddress, useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
-interface ClientChoice {
-  values: () => ClientValues;
-  /** Nothing while there is one model. */
-  ModelSelect: () => JSX.Element;
-}
-
 /** What the lines of clients say, for a model that can be picked. @param key empty: the lines show KEY */
-function createClientChoice(server: ServerAddress, key: () => string): ClientChoice {
+function createClientChoice(server: ServerAddress, key: () => string) {
   const [picked, setPicked] = createSignal<string>();
   const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
+  /** Nothing while there is one model. */
   const ModelSelect = (): JSX.Element => (
     <Show when={server.models().length > 1}>
       <LabelledSelect
@@ -31,7 +25,12 @@ function createClientChoice(server: ServerAddress, key: () => string): ClientCho
     </Show>
   );
   return {
-    values: () => ({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }),
+    values: (): ClientValues => ({
+      origin: server.origin(),
+      key: key() || "KEY",
+      model: model(),
+      ...server.capsOf(model()),
+    }),
     ModelSelect,
   };
 }
@@ -59,7 +58,7 @@ export function HandOver(props: { apiKey: string; onCopied: () => void }): JSX.E
 }
 
 /**
- * The clients that a search finds, each with its lines for this server's address and a model with its caps.
+ * The lines of each client for this server's address and a model with its caps.
  * @param props.holderKey of who has no session; without, the page asks for a key
  */
 export function QuickStart(props: { holderKey?: string }): JSX.Element {
@@ -67,15 +66,10 @@ export function QuickStart(props: { holderKey?: string }): JSX.Element {
   const isHolder = untrack(() => props.holderKey !== undefined);
   const server = isHolder ? useOwnAddress(key) : useServerAddress(key);
   const { values, ModelSelect } = createClientChoice(server, key);
-  const [search, setSearch] = createSignal("");
-  const [opened, setOpened] = createSignal("curl");
-  const found = (): Client[] => {
-    const words = search().toLowerCase().split(/\s+/);
-    return clients(values()).filter(({ label, note }) =>
-      words.every((word) => `${label} ${note}`.toLowerCase().includes(word)),
-    );
-  };
-  const rowOf = (id: string): Client | undefined => found().find((client) => client.id === id);
+  // They are the same for all values.
+  const options = untrack(() => clients(values()).map(({ id, label }) => ({ value: id, label })));
+  const [chosen, setChosen] = createSignal("curl");
+  const shown = (): Client | undefined => clients(values()).find(({ id }) => id === chosen());
   return (
     <div class="quick-start">
       <div class="filter-fields">
@@ -88,7 +82,6 @@ export function QuickStart(props: { holderKey?: string }): JSX.Element {
           />
         </Show>
         <ModelSelect />
-        <FilterField label="Search clients" value={search()} onInput={setSearch} />
       </div>
       <Show when={isHolder && server.models().length > 0}>
         <p>Models: {server.models().join(", ")}.</p>
@@ -100,23 +93,8 @@ export function QuickStart(props: { holderKey?: string }): JSX.Element {
           </p>
         )}
       </Show>
-      <div>
-        <For
-          each={found().map(({ id }) => id)}
-          fallback={<EmptyState title="No such client: “Others” has what each asks for" />}
-        >
-          {(id) => (
-            <details
-              name="client"
-              open={id === (search() === "" ? opened() : found()[0]?.id)}
-              onToggle={({ currentTarget }) => currentTarget.open && setOpened(id)}
-            >
-              <summary>{rowOf(id)?.label}</summary>
-              <Show when={rowOf(id)}>{(client) => <Row client={client()} />}</Show>
-            </details>
-          )}
-        </For>
-      </div>
+      <SegmentedControl label="Client" options={options} value={chosen()} onChange={setChosen} />
+      <Show when={shown()}>{(client) => <Row client={client()} />}</Show>
     </div>
   );
 }

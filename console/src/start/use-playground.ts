@@ -13,15 +13,8 @@ export interface PlaygroundRun {
 
 export const playgroundPath = "/v1/chat/completions";
 
-interface Playground {
-  run: () => PlaygroundRun | undefined;
-  isRunning: () => boolean;
-  send: (key: string, body: string) => Promise<void>;
-  stop: () => void;
-}
-
 /** One streamed request at a time, which ends with the calling component. */
-export function usePlayground(): Playground {
+export function usePlayground() {
   const [run, setRun] = createSignal<PlaygroundRun>();
   const [isRunning, setIsRunning] = createSignal(false);
   let controller = new AbortController();
@@ -31,7 +24,7 @@ export function usePlayground(): Playground {
     run,
     isRunning,
     stop: () => controller.abort(),
-    async send(key, body) {
+    async send(key: string, body: string): Promise<void> {
       controller = new AbortController();
       const startedAt = performance.now();
       const elapsed = (): number => performance.now() - startedAt;

@@ -1,4 +1,4 @@
-import { type JSX, onMount } from "solid-js";
+import type { JSX } from "solid-js";
 import { Button } from "./controls.tsx";
 import { Dialog } from "./dialog.tsx";
 
@@ -7,7 +7,11 @@ interface ConfirmDialogProps {
   /** What the button says that does it. */
   action: string;
   onConfirm: () => void;
+  /** What the button says that does nothing. */
+  cancel?: string;
   onClose: () => void;
+  /** Buttons of other ways, between the two. */
+  others?: JSX.Element;
   /** See `Dialog`. */
   focusAfter?: () => HTMLElement | null;
   /** What it means. */
@@ -16,8 +20,6 @@ interface ConfirmDialogProps {
 
 /** Asks before what cannot be undone. Cancel has the focus, so that Enter does nothing. */
 export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
   const confirm = (): void => {
     props.onConfirm();
     props.onClose();
@@ -26,9 +28,10 @@ export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
     <Dialog title={props.title} focusAfter={() => props.focusAfter?.() ?? null} onClose={() => props.onClose()}>
       {props.children}
       <div class="dialog-actions">
-        <Button ref={cancel} onClick={() => props.onClose()}>
-          Cancel
+        <Button autofocus onClick={() => props.onClose()}>
+          {props.cancel ?? "Cancel"}
         </Button>
+        {props.others}
         <Button tone="danger" onClick={confirm}>
           {props.action}
         </Button>

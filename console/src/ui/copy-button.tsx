@@ -1,4 +1,4 @@
-import { createSignal, For, type JSX, onCleanup, Show } from "solid-js";
+import { createSignal, For, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { Button } from "./controls.tsx";
 
 interface CopyProps {
@@ -85,3 +85,45 @@ export function CopyLine(props: CopyProps): JSX.Element {
     </div>
   );
 }
+
+interface SecretProps {
+  secret: string;
+  what: string;
+  /** What else the user has to know. */
+  note?: string;
+  isSaved?: boolean;
+  onCopied?: () => void;
+  onDone: () => void;
+  /** How it is handed over. */
+  children?: JSX.Element;
+}
+
+/** In a dialog that only the user closes: a secret that is shown only once. */
+export function ShownOnce(props: SecretProps): JSX.Element {
+  const [isCopied, setCopied] = createSignal(false);
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
+  const copied = (): void => {
+    setCopied(true);
+    props.onCopied?.();
+  };
+  return (
+    <>
+      <p ref={lead} tabindex="-1" class="lead">
+        Copy {props.what} now. Tollgate shows it only once; later it shows only a part of it. {props.note}
+      </p>
+      <CopyLine text={props.secret} what={props.what} primary onCopied={copied} />
+      {props.children}
+      <SavedButton isSaved={props.isSaved ?? isCopied()} onDone={props.onDone} />
+    </>
+  );
+}
+
+/** Closes the dialog of one secret or several. */
+export const SavedButton = (props: { several?: boolean; isSaved: boolean; onDone: () => void }): JSX.Element => (
+  <div class="dialog-actions">
+    <Button tone={props.isSaved && "primary"} onClick={() => props.onDone()}>
+      {props.isSaved ? "Done" : `I have saved ${props.several === true ? "them" : "it"}`}
+    </Button>
+  </div>
+);

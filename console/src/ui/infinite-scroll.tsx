@@ -3,17 +3,6 @@ import { count } from "../lib/format.ts";
 
 const pageRows = 100;
 
-interface InfiniteScroll<T> {
-  shown: () => T[];
-  /** Of the rows that the list has. */
-  hiddenCount: () => number;
-  /** Whether there are rows that the list does not have yet. */
-  hasMore: () => boolean;
-  showMore: () => void;
-  /** Shows more when the element after the last row comes near the viewport. */
-  showMoreWhenSeen: (element: Element) => void;
-}
-
 export interface PagedList {
   hasMore: () => boolean;
   /** Adds rows to the list. */
@@ -28,11 +17,9 @@ interface ScrollOptions {
 }
 
 /** The first rows of a long list, and more on scrolling: 18,000 table rows at once take seconds to lay out. */
-export function createInfiniteScroll<T>(
-  list: () => readonly T[],
-  { choice = () => "", paged }: ScrollOptions = {},
-): InfiniteScroll<T> {
+export function createInfiniteScroll<T>(list: () => readonly T[], { choice = () => "", paged }: ScrollOptions = {}) {
   const [limit, setLimit] = createSignal(pageRows);
+  /** Whether there are rows that the list does not have yet. */
   const hasMore = (): boolean => paged?.hasMore() ?? false;
   const showMore = (): void => {
     setLimit((rows) => rows + pageRows);
@@ -45,16 +32,18 @@ export function createInfiniteScroll<T>(
   });
   onCleanup(() => observer.disconnect());
   return {
-    shown: () => list().slice(0, limit()),
+    shown: (): T[] => list().slice(0, limit()),
+    /** Of the rows that the list has. */
     hiddenCount: () => Math.max(0, list().length - limit()),
     hasMore,
     showMore,
-    showMoreWhenSeen: (element) => observer.observe(element),
+    /** Shows more when the element after the last row comes near the viewport. */
+    showMoreWhenSeen: (element: Element) => observer.observe(element),
   };
 }
 
 /** Below a table: how many rows are not shown, and a button for whoever does not scroll. */
-export function MoreRows(props: { scroll: InfiniteScroll<unknown> }): JSX.Element {
+export function MoreRows(props: { scroll: ReturnType<typeof createInfiniteScroll> }): JSX.Element {
   return (
     <Show when={props.scroll.hiddenCount() > 0 || props.scroll.hasMore()}>
       <p class="table-foot" ref={(element) => props.scroll.showMoreWhenSeen(element)}>

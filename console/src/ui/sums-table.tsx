@@ -1,9 +1,8 @@
-import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
-import { NotLoaded, type PanelQuery } from "./panel.tsx";
-import { SkeletonRows } from "./skeleton.tsx";
-import { type HeadList, Heads, listHeads } from "./table.tsx";
+import type { PanelQuery } from "./panel.tsx";
+import { type HeadList, Table } from "./table.tsx";
 
 interface SumsTableProps<Row> {
   caption: string;
@@ -25,36 +24,18 @@ interface SumsTableProps<Row> {
 }
 
 /** A table of sums by something, with those of all rows at its foot. */
-export const SumsTable = <Row,>(props: SumsTableProps<Row>): JSX.Element => (
-  <Switch fallback={<Rows {...props} />}>
-    <Match when={props.query.data === undefined && props.query.isError}>
-      <NotLoaded query={props.query} />
-    </Match>
-    <Match when={props.rows?.length === 0}>{props.empty}</Match>
-  </Switch>
-);
-
-function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
+export function SumsTable<Row>(props: SumsTableProps<Row>): JSX.Element {
   const scroll = createInfiniteScroll(() => props.rows ?? [], { choice: () => props.choice });
   const byId = createMemo(() => new Map(props.rows?.map((row) => [props.idOf(row), row])));
-  const isStale = (): boolean => props.query.isPlaceholderData;
   return (
     <>
-      <div class="table-scroll">
-        <table class="cards-on-phone sums" classList={{ stale: isStale() }} aria-busy={isStale()}>
-          <caption class="visually-hidden">{props.caption}</caption>
-          <thead>
-            <tr>
-              <Heads heads={props.heads} />
-            </tr>
-          </thead>
-          <tbody>
-            <Show when={props.rows} fallback={<SkeletonRows columns={listHeads(props.heads).length} />}>
-              <For each={scroll.shown().map((row) => props.idOf(row))}>
-                {(id) => <Show when={byId().get(id)}>{(row) => <tr>{props.children(row)}</tr>}</Show>}
-              </For>
-            </Show>
-          </tbody>
+      <Table
+        {...props}
+        class="sums"
+        skeleton={6}
+        isStale={props.query.isPlaceholderData}
+        rows={props.rows && scroll.shown().map((row) => props.idOf(row))}
+        foot={
           <Show when={props.rows}>
             {(rows) => (
               <tfoot>
@@ -67,8 +48,10 @@ function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
               </tfoot>
             )}
           </Show>
-        </table>
-      </div>
+        }
+      >
+        {(id) => <Show when={byId().get(id)}>{(row) => <tr>{props.children(row)}</tr>}</Show>}
+      </Table>
       <MoreRows scroll={scroll} />
     </>
   );

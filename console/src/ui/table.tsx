@@ -1,3 +1,4 @@
+import { A } from "@solidjs/router";
 import { For, type JSX, Match, Show, Switch } from "solid-js";
 import { count } from "../lib/format.ts";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
@@ -23,10 +24,10 @@ export const actions: Head = { label: "Actions", isHidden: true };
 /** Those that are not there are false. */
 export type HeadList = readonly (Head | string | false)[];
 
-export const listHeads = (heads: HeadList): Head[] =>
+const listHeads = (heads: HeadList): Head[] =>
   heads.flatMap((head) => (head === false ? [] : typeof head === "string" ? { label: head } : head));
 
-export const Heads = (props: { heads: HeadList }): JSX.Element => (
+const Heads = (props: { heads: HeadList }): JSX.Element => (
   <For each={listHeads(props.heads)}>
     {(head) => (
       <th scope="col" class={head.rank} classList={{ number: head.number === true }}>
@@ -77,6 +78,10 @@ interface TableProps<Row> {
   skeleton?: number;
   /** Whose failure stands in place of rows that never came. */
   query?: PanelQuery;
+  /** Whether the rows are those of another choice. */
+  isStale?: boolean;
+  /** A `<tfoot>`. */
+  foot?: JSX.Element;
   /** In place of no rows. */
   empty?: JSX.Element;
   children: (row: Row) => JSX.Element;
@@ -91,7 +96,11 @@ export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
     <Match when={props.rows?.length === 0}>{props.empty}</Match>
     <Match when={true}>
       <div class="table-scroll">
-        <table class={`cards-on-phone ${props.class ?? ""}`}>
+        <table
+          class={`cards-on-phone ${props.class ?? ""}`}
+          classList={{ stale: props.isStale }}
+          aria-busy={props.isStale}
+        >
           <caption class="visually-hidden">{props.caption}</caption>
           <thead>
             <tr>
@@ -107,16 +116,44 @@ export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
               <For each={props.rows}>{(row) => props.children(row)}</For>
             </Show>
           </tbody>
+          {props.foot}
         </table>
       </div>
     </Match>
   </Switch>
 );
 
-/** @param props.label of its column, which a narrow screen shows beside it */
-export const NumberCell = (props: { label: string; value: number }): JSX.Element => (
-  <td class="number" data-label={props.label}>
-    {count(props.value)}
+interface CellProps {
+  /** Of its column, which a narrow screen shows beside it. */
+  label: string;
+  /** When it leaves: see `shell.css`. */
+  rank?: string;
+  title?: string | undefined;
+}
+
+const classOf = (kind: string, { rank }: CellProps): string => (rank === undefined ? kind : `${kind} ${rank}`);
+
+/** @param props.value null: a dash */
+export const NumberCell = (props: CellProps & { value: number | string | null }): JSX.Element => (
+  <td class={classOf("number", props)} data-label={props.label} title={props.title}>
+    {typeof props.value === "number" ? count(props.value) : (props.value ?? "–")}
+  </td>
+);
+
+/** A text that is cut at its end. @param props.none in place of none */
+export const TextCell = (
+  props: CellProps & { text: string | null | undefined; none?: string; href?: string | false },
+): JSX.Element => (
+  <td class={classOf("cut", props)} data-label={props.label} title={props.title ?? props.text ?? undefined}>
+    <Show when={props.text} fallback={<span class="faint">{props.none ?? "–"}</span>}>
+      <Show when={props.href} fallback={<bdi>{props.text}</bdi>}>
+        {(href) => (
+          <A href={href()}>
+            <bdi>{props.text}</bdi>
+          </A>
+        )}
+      </Show>
+    </Show>
   </td>
 );
 

@@ -4,7 +4,7 @@ import { now } from "../lib/server-clock.ts";
 import { maxDays, presetLabel, type RangePreset, type TimeSpan } from "../lib/time-range.ts";
 import type { TimeRangeState } from "../lib/use-time-range.ts";
 import { Button, InputField, SegmentedControl } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 
 const optionsOf = (presets: readonly RangePreset[]) => presets.map((value) => ({ value, label: presetLabel(value) }));
 const barOptions = optionsOf(["month", "last-month", "24h", "7d", "30d"]);
@@ -94,6 +94,9 @@ function DaysDialog(props: DaysDialogProps): JSX.Element {
     props.onPreset(preset);
     props.onClose();
   };
+  const Day = (day: { label: string; value: string; onText: (text: string) => void }): JSX.Element => (
+    <InputField {...day} hint={`${earliest()} to ${latest()}`} type="date" required min={earliest()} max={latest()} />
+  );
   return (
     <Dialog title="Choose days" onClose={() => props.onClose()}>
       <p class="hint">Days in Seoul time (KST, UTC+9), in any time zone of the console.</p>
@@ -108,39 +111,14 @@ function DaysDialog(props: DaysDialogProps): JSX.Element {
       </div>
       <form novalidate onSubmit={submit}>
         <div class="day-fields">
-          <DayField label="First day" value={first()} range={[earliest(), latest()]} onInput={setFirst} />
-          <DayField label="Last day" value={last()} range={[earliest(), latest()]} onInput={setLast} />
+          <Day label="First day" value={first()} onText={setFirst} />
+          <Day label="Last day" value={last()} onText={setLast} />
         </div>
         <p class="form-error" role="alert">
           <Show when={problem()}>{(text) => <>{text()}.</>}</Show>
         </p>
-        <div class="dialog-actions">
-          <Button onClick={() => props.onClose()}>Cancel</Button>
-          <Button tone="primary" type="submit" disabled={problem() !== undefined}>
-            Show
-          </Button>
-        </div>
+        <FormEnd action="Show" disabled={problem() !== undefined} onCancel={props.onClose} />
       </form>
     </Dialog>
-  );
-}
-
-function DayField(props: {
-  label: string;
-  value: string;
-  range: [min: string, max: string];
-  onInput: (day: string) => void;
-}): JSX.Element {
-  return (
-    <InputField
-      label={props.label}
-      hint={`${props.range[0]} to ${props.range[1]}`}
-      type="date"
-      required
-      min={props.range[0]}
-      max={props.range[1]}
-      value={props.value}
-      onText={(text) => props.onInput(text)}
-    />
   );
 }

@@ -170,10 +170,10 @@ function Figures(props: { state: ReportState }): JSX.Element {
         {...counted("prompt_tokens")}
         note={
           <>
-            <Change text={change("prompt_tokens")} />
-            <Show when={report()?.total.from_cache_tokens}>
+            <Show when={report()?.total.from_cache_tokens} fallback={<Change text={change("prompt_tokens")} />}>
               {(cached) => (
                 <span title={count(cached())}>
+                  <b>{change("prompt_tokens")}</b>
                   {change("prompt_tokens") === undefined ? "" : " · "}
                   {shareOf(cached(), report()?.total.prompt_tokens ?? 0)} from cache
                 </span>

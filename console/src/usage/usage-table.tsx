@@ -12,7 +12,7 @@ import { changeOf, type Group, groups, isLogGroup, noUsage, type ReportRow, repo
 import type { Report } from "./report-queries.ts";
 import { UsageNotes } from "./usage-notes.tsx";
 import { currencyOf, type ReportState } from "./use-report.ts";
-import { CostCell, type HeadList, NumberCell, numbers } from "../ui/table.tsx";
+import { CostCell, type HeadList, NumberCell, numbers, TextCell } from "../ui/table.tsx";
 
 interface TableProps {
   state: ReportState;
@@ -87,9 +87,7 @@ export function UsageTable(props: TableProps): JSX.Element {
           <>
             <NameCell {...props} row={row()} by={by()} />
             <Show when={by() === "key_model"}>
-              <td class="cut" data-label="Model">
-                {row().model}
-              </td>
+              <TextCell label="Model" text={row().model} />
             </Show>
             <SumCells
               sums={row()}
@@ -168,11 +166,7 @@ const SumCells = (
     <NumberCell label="Output" value={props.sums.output_tokens} />
     <CostCell cost={props.sums} currency={props.currency} />
     <Show when={props.before}>
-      {(before) => (
-        <td class="number" data-label="Change">
-          {changeOf(props.sums, before()) ?? "New"}
-        </td>
-      )}
+      {(before) => <NumberCell label="Change" value={changeOf(props.sums, before()) ?? "New"} />}
     </Show>
   </>
 );

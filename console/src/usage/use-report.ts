@@ -5,18 +5,6 @@ import { type Group, groups, isFilterName } from "./report.ts";
 import { type Report, type ReportRequest, useReportQuery } from "./report-queries.ts";
 import type { UsageFilter } from "./usage-filters.ts";
 
-/** The table of usage over a range, and the period before it. */
-export interface ReportState {
-  query: ReturnType<typeof useReportQuery>;
-  request: () => ReportRequest;
-  /** Whether it is known what it is grouped by. */
-  isReady: () => boolean;
-  /** Undefined while it loads. */
-  report: () => Report | undefined;
-  /** The groups that have rows. */
-  offered: () => Group[];
-}
-
 interface Chosen extends Omit<ReportRequest, "by"> {
   /** What the URL says. */
   by: string | undefined;
@@ -32,10 +20,16 @@ const isPossible = (group: Group, filter: UsageFilter): boolean => {
 /** By which it is grouped before somebody chooses. */
 const firstGroups: ReadonlySet<Group> = new Set(["team", "key", "model", "day"]);
 
-/** @param among what may be grouped by; the first that is possible, unless the URL says another */
-export function useReport(chosen: () => Chosen, among: readonly Group[] = Object.keys(groups) as Group[]): ReportState {
+export type ReportState = ReturnType<typeof useReport>;
+
+/**
+ * The table of usage over a range, and the period before it.
+ * @param among what may be grouped by; the first that is possible, unless the URL says another
+ */
+export function useReport(chosen: () => Chosen, among: readonly Group[] = Object.keys(groups) as Group[]) {
   const teams = useTeamsQuery();
   const hasUsers = useHasUsers();
+  /** Whether it is known what it is grouped by. */
   const isReady = (): boolean => teams.data !== undefined || teams.isError;
   const hasTeams = (): boolean => (teams.data?.length ?? 0) > 0;
   const possible = (): Group[] => among.filter((group) => isPossible(group, chosen().filter));
@@ -59,7 +53,9 @@ export function useReport(chosen: () => Chosen, among: readonly Group[] = Object
     query,
     request,
     isReady,
-    report: () => query.data,
+    /** Undefined while it loads. */
+    report: (): Report | undefined => query.data,
+    /** The groups that have rows. */
     offered: () => possible().filter(hasRows),
   };
 }

@@ -1,27 +1,17 @@
-// Samples of GPUs: posts of their hosts, the latest samples, and their history.
+// Samples of GPUs: the latest ones and their history (here), and posts of their hosts (`posted-samples.ts`).
 //
 // It keeps true: an entry that cannot be read is skipped and counted, and costs the others of its post nothing. The
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
-// memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
+// memory with names of hosts. How samples are read is not known here.
 
 import type { AdminDeps } from "../http/deps.ts";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
-import type { Log } from "../../log/log.ts";
-import type { SharedGpu } from "../../store/gpu/contract.ts";
-import type { WallClock } from "../../time/clock.ts";
-import { type JsonObject, readJsonObject } from "../http/body.ts";
-import { bodyParser, cleanText, checkedBy, hasAtMost, text } from "../http/body-schema.ts";
-import { ApiError } from "../http/errors.ts";
 import { streamHistory } from "../http/json-stream.ts";
 import { type HistoryQuery, historyQuery } from "../usage/contract.ts";
-import { apiBody, type OkBody, nullable, okBody, timestamp, responds, takesQuery, takesBody } from "../http/schemas.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { GpuReading } from "../../domain/gpu.ts";
+import * as schema from "../http/schemas.ts";
 import { bucketRange } from "../usage/ranges.ts";
-import { type Static, type TSchema, Type as t } from "@sinclair/typebox";
+import { gpuIds } from "./posted-samples.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
 
-const gpuIds = { minimum: 0, maximum: 255 };
 const gpuHistoryQuery = t.Object({
   ...historyQuery.properties,
   gpu_id: t.Optional(
@@ -34,55 +24,30 @@ const gpuHistoryQuery = t.Object({
 });
 type GpuHistoryQuery = Static<typeof gpuHistoryQuery>;
 
-const orNull = <S extends TSchema>(schema: S) => t.Optional(nullable(schema));
-
-const maxNameLength = 64;
-/** Without null characters, which PostgreSQL cannot store in text. */
-const isName = (value: unknown): boolean =>
-  typeof value === "string" && hasAtMost(maxNameLength, value) && !value.includes("\0");
-
-const gpuEntry = t.Object({
-  gpu_id: t.Integer(gpuIds),
-  name: checkedBy(
-    (value) => (isName(value) ? undefined : "name is invalid"),
-    t.String({ description: `At most ${maxNameLength} code points` }),
-  ),
-  power_draw_w: orNull(t.Number({ minimum: 0, maximum: 10_000 })),
-  temp_c: orNull(t.Integer({ minimum: 0, maximum: 150 })),
-  memory_used_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  memory_total_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-  utilization_pct: orNull(t.Integer({ minimum: 0, maximum: 100 })),
-});
-/** Accepts any entries, because the route skips invalid ones. */
-const gpuSamplesRequest = t.Object({
-  gpus: checkedBy(
-    (value) => (Array.isArray(value) ? undefined : "gpus must be an array"),
-    t.Array(gpuEntry, { description: "Invalid entries are skipped; the last valid entry for a gpu_id counts" }),
-  ),
-  host: orNull(text("host", { maxLength: 64, description: "Names the sender" })),
-});
 const gpuSample = t.Object({
   id: t.Integer(),
-  recorded_at: timestamp,
+  recorded_at: schema.timestamp,
   gpu_id: t.Integer(),
   name: t.String(),
-  power_draw_w: nullable(t.Number()),
-  temp_c: nullable(t.Integer()),
-  memory_used_mb: nullable(t.Integer()),
-  memory_total_mb: nullable(t.Integer()),
-  utilization_pct: nullable(t.Integer()),
-  host: nullable(t.String({ description: "The sender; null if it sent no name" })),
-  other_host: nullable(t.String({ description: "Another host that sent this gpu_id within the last two minutes" })),
+  power_draw_w: schema.nullable(t.Number()),
+  temp_c: schema.nullable(t.Integer()),
+  memory_used_mb: schema.nullable(t.Integer()),
+  memory_total_mb: schema.nullable(t.Integer()),
+  utilization_pct: schema.nullable(t.Integer()),
+  host: schema.nullable(t.String({ description: "The sender; null if it sent no name" })),
+  other_host: schema.nullable(
+    t.String({ description: "Another host that sent this gpu_id within the last two minutes" }),
+  ),
 });
 type GpuSampleBody = Static<typeof gpuSample>;
 const powerHistory = t.Object({
   days: t.Integer(),
   bucket_minutes: t.Integer(),
-  points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
+  points: t.Array(t.Object({ recorded_at: schema.timestamp, power_draw_w: t.Number() })),
 });
 
 /** Measures one GPU; absent from the points of all GPUs. */
-const ofOneGpu = (type: typeof t.Number | typeof t.Integer = t.Integer) => t.Optional(nullable(type()));
+const ofOneGpu = (type: typeof t.Number | typeof t.Integer = t.Integer) => t.Optional(schema.nullable(type()));
 const measure = <Name extends string>(name: Name) =>
   ({ [name]: ofOneGpu(t.Number), [`${name}_max`]: ofOneGpu(), [`${name}_last`]: ofOneGpu() }) as Record<
     Name | `${Name}_max` | `${Name}_last`,
@@ -93,12 +58,12 @@ const gpuHistory = t.Object({
   bucket_minutes: t.Integer(),
   points: t.Array(
     t.Object({
-      bucket_start: timestamp,
+      bucket_start: schema.timestamp,
       measured_minutes: t.Integer({ minimum: 0, description: "Minutes with a power reading" }),
-      power_draw_w: nullable(
+      power_draw_w: schema.nullable(
         t.Number({ description: "Mean over the measured minutes of the sum over GPUs of each GPU's mean" }),
       ),
-      energy_wh: nullable(t.Number({ description: "power_draw_w times measured_minutes" })),
+      energy_wh: schema.nullable(t.Number({ description: "power_draw_w times measured_minutes" })),
       power_draw_w_max: ofOneGpu(t.Number),
       power_draw_w_last: ofOneGpu(t.Number),
       ...measure("temp_c"),
@@ -108,49 +73,22 @@ const gpuHistory = t.Object({
   ),
 });
 
-export const pushGpuScriptContract = {
-  response: { 200: t.String({ description: "POSIX shell" }) },
-  detail: { summary: "A shell script that sends GPU samples to this server" },
-};
-
-export const addGpuSamplesContract = takesBody(
-  "Store the samples of a GPU host",
-  gpuSamplesRequest,
-  { 200: okBody },
-  429,
-);
-export const gpuSamplesContract = responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
-export const powerHistoryContract = takesQuery(
+export const gpuSamplesContract = schema.responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
+export const powerHistoryContract = schema.takesQuery(
   "The highest total power draw of all GPUs per time bucket",
   historyQuery,
   powerHistory,
 );
-export const gpuHistoryContract = takesQuery(
+export const gpuHistoryContract = schema.takesQuery(
   "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading",
   gpuHistoryQuery,
   gpuHistory,
 );
 
-/** A host sends one a second. */
-const postLimits = { perSecond: 10, unfinished: 10 };
-
-export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: AdminDeps) {
-  const startPost = createPostLimit(postLimits, clock);
-  const warnOfSharedGpus = createSharedGpuLog(log, clock);
-
-  return async ({ request, keyId }: { request: Request; keyId: KeyId }): Promise<OkBody> => {
-    using _ = startPost(keyId);
-    const { host, readings, skipped } = parseGpuSamples(await readJsonObject(request));
-    warnOfSharedGpus(await store.gpu.add({ keyId, recordedAt: clock(), host, readings }));
-    gpuSamplesReceived(readings.length, skipped);
-    return { ok: true };
-  };
-}
-
 export const listGpuSamples =
   ({ store }: AdminDeps) =>
   async (): Promise<GpuSampleBody[]> =>
-    (await store.gpu.latest()).map(apiBody);
+    (await store.gpu.latest()).map(schema.apiBody);
 
 export const listPowerHistory =
   ({ store, clock, log }: AdminDeps) =>
@@ -161,108 +99,3 @@ export const listGpuHistory =
   ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> =>
     streamHistory(request, query, store.gpu.history(bucketRange(clock(), query), query.gpu_id), log);
-
-/** Open to everybody, so that a host can fetch it: it contains no secret. */
-export const getPushGpuScript = (): Response =>
-  new Response(pushGpuScript, { headers: { "content-type": "text/plain;charset=utf-8" } });
-
-const parseSamples = bodyParser(gpuSamplesRequest);
-const entryCheck = TypeCompiler.Compile(gpuEntry);
-
-/**
- * Reads one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent, because hosts
- * report it for a sensor that they lack. The last valid entry for a GPU counts, so there are at most 256.
- * @throws ApiError 400
- */
-export function parseGpuSamples(json: JsonObject | ApiError): {
-  /** The sender; undefined if it has no name. */
-  host: string | undefined;
-  readings: GpuReading[];
-  /** The number of entries that are not among the readings. */
-  skipped: number;
-} {
-  const { gpus, host } = parseSamples(json);
-  const readings = new Map<number, GpuReading>();
-  for (const entry of gpus as unknown[]) {
-    const reading = findReading(entry);
-    if (reading !== undefined) readings.set(reading.gpuId, reading);
-  }
-  return {
-    host: typeof host === "string" ? cleanText(host) : undefined,
-    readings: [...readings.values()],
-    skipped: gpus.length - readings.size,
-  };
-}
-
-function findReading(entry: unknown): GpuReading | undefined {
-  if (!entryCheck.Check(entry)) return undefined;
-  return {
-    gpuId: withoutSign(entry.gpu_id),
-    name: entry.name.toWellFormed(),
-    powerDrawW: withoutSign(entry.power_draw_w),
-    tempC: withoutSign(entry.temp_c),
-    memoryUsedMb: withoutSign(entry.memory_used_mb),
-    memoryTotalMb: withoutSign(entry.memory_total_mb),
-    utilizationPct: withoutSign(entry.utilization_pct),
-  };
-}
-
-/** JSON has a negative zero, which passes a minimum of 0. */
-function withoutSign(value: number): number;
-function withoutSign(value: number | null | undefined): number | null;
-function withoutSign(value: number | null | undefined): number | null {
-  return typeof value === "number" ? value + 0 : null;
-}
-
-/** Whoever has a key chooses the names of hosts, and must not fill the log or the memory with them. */
-const minLogIntervalMs = 60_000;
-const maxLoggedPairs = 100;
-
-/** Logs the GPUs that two hosts send: once for each pair of hosts, and again if their GPUs change. */
-function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly SharedGpu[]) => void {
-  const logged = new Map<string, string>();
-  let loggedAt = -Infinity;
-
-  return (shared) => {
-    for (const [hosts, gpus] of Map.groupBy(shared, (gpu) => gpu.hosts.toSorted().join(", "))) {
-      const listed = gpus.map(({ gpuId }) => gpuId).join(", ");
-      if (logged.get(hosts) === listed || Math.abs(clock() - loggedAt) < minLogIntervalMs) continue;
-      loggedAt = clock();
-      if (logged.size === maxLoggedPairs) logged.clear();
-      logged.set(hosts, listed);
-      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds: listed });
-    }
-  };
-}
-
-/** Limits the POSTs of each key at this process. */
-export function createPostLimit(
-  {
-    perSecond,
-    unfinished,
-  }: {
-    /** In any second. */
-    perSecond: number;
-    /** That have not ended: a body may arrive slowly. */
-    unfinished: number;
-  },
-  clock: WallClock,
-) {
-  /** An entry for each key that posted: administrators create them, so there are few. */
-  const posts = new Map<KeyId, { startedAt: readonly number[]; open: number }>();
-
-  /** @returns to be disposed of when the POST has ended. @throws ApiError 429 */
-  return (keyId: KeyId): Disposable => {
-    const now = clock();
-    const post = posts.getOrInsert(keyId, { startedAt: [], open: 0 });
-    // Those in the future are from before the clock was set back.
-    post.startedAt = post.startedAt.filter((at) => at > now - 1000 && at <= now);
-    if (post.startedAt.length >= perSecond || post.open >= unfinished) throw tooManyPosts(perSecond);
-    post.startedAt = [...post.startedAt, now];
-    post.open += 1;
-    return { [Symbol.dispose]: () => void (post.open -= 1) };
-  };
-}
-
-const tooManyPosts = (perSecond: number): ApiError =>
-  new ApiError(429, `Too many POSTs with this key, at most ${perSecond} a second`, { "retry-after": "1" });

@@ -1,9 +1,8 @@
-import { reservedOf, usedOf } from "../../store/limits/judge.ts";
+import { usedOf } from "../../store/limits/judge.ts";
 import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
-import { timestampOf } from "../../time/seoul.ts";
-import { windowResetAt } from "../../time/windows.ts";
+import { timestampOf, windowResetAt } from "../../time/seoul.ts";
 import { maskKey } from "../../domain/keys.ts";
 import type { KeyBody, KeyQuery } from "./contract.ts";
 import type { Subject, SubjectId } from "../../domain/keys.ts";
@@ -78,12 +77,12 @@ function limitStates(limits: KeyLimits, load: CountedLoad): KeyBody["limit_state
     if (limit === null) continue;
     const extra = limit - (limits[name] ?? 0);
     const { counts, window } = limitKinds[name];
-    const [taken, reserved] = [usedOf(load, name), reservedOf(load, name)];
+    const [taken, charged] = [usedOf(load, name), usedOf(load, name, true)];
     states[name] = {
       limit,
       ...(extra > 0 && { extra }),
-      used: taken - reserved,
-      reserved,
+      used: charged,
+      reserved: taken - charged,
       estimated: (counts === "tokens" ? load.estimated[window] : undefined) ?? null,
       left: Math.max(0, limit - taken),
       resets_at: window === "now" ? null : timestampOf(windowResetAt(window, load.readAt)),

@@ -1,20 +1,8 @@
 import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, Type as t } from "@sinclair/typebox";
-import {
-  count,
-  keyParameter,
-  nullable,
-  okBody,
-  timestamp,
-  responds,
-  takesQuery,
-  takesBody,
-  strict,
-  textParameter,
-  flagParameter,
-} from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { csrfField, instant, optionalText, text, integerField, idField, booleanField } from "../http/body-schema.ts";
 import { defaultUsersMax } from "../../domain/keys.ts";
-import { isCalendarWindow } from "../../time/windows.ts";
+import { isCalendarWindow } from "../../time/seoul.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.
@@ -22,7 +10,7 @@ import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/l
 export const limits = {
   ...perLimit((name) => {
     const { maximum, description } = limitKinds[name];
-    return nullable(integerField(name, { maximum, description }));
+    return schema.nullable(integerField(name, { maximum, description }));
   }),
   priority: t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low"), t.Null()], {
     description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
@@ -84,30 +72,30 @@ const usersFrom = `^(?:open-webui(?:@[\\w.-]{1,64})?|body|header:(?!${ofHttp})[a
 /** What a key may take and do, and the notes on it; null clears a field. */
 export const keyFields = {
   ...limits,
-  limits_extra: nullable(limitsExtra),
-  notify: nullable(
+  limits_extra: schema.nullable(limitsExtra),
+  notify: schema.nullable(
     booleanField("notify", "NOTICE_URL is told when 75, 95 and 100 % of a limit of a day, week or month are used"),
   ),
-  scope: nullable(scope),
-  allowed_models: nullable(
+  scope: schema.nullable(scope),
+  allowed_models: schema.nullable(
     textList("allowed_models", modelPattern, {
       minItems: 1,
       maxItems: 100,
       description: "Names, or prefixes that end in *, in any case",
     }),
   ),
-  allowed_paths: nullable(
+  allowed_paths: schema.nullable(
     textList("allowed_paths", pathGlob, {
       minItems: 1,
       maxItems: 64,
       description: "Globs such as /v1/chat/*, in which * crosses slashes; /v1/tollgate/key is always open",
     }),
   ),
-  expires_at: nullable(instant("expires_at", "From then on the key is like an inactive one")),
-  owner: nullable(optionalText("owner", { maxLength: 120 })),
-  note: nullable(optionalText("note", { maxLength: 1000, multiline: true })),
-  tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
-  users_from: nullable(
+  expires_at: schema.nullable(instant("expires_at", "From then on the key is like an inactive one")),
+  owner: schema.nullable(optionalText("owner", { maxLength: 120 })),
+  note: schema.nullable(optionalText("note", { maxLength: 1000, multiline: true })),
+  tags: schema.nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
+  users_from: schema.nullable(
     t.String({
       pattern: usersFrom,
       description: "open-webui, open-webui@NAME for users that several keys share, header:NAME, or body",
@@ -115,7 +103,7 @@ export const keyFields = {
         "users_from must be open-webui, open-webui@NAME, header:NAME or body; NAME cannot be a header of HTTP",
     }),
   ),
-  users_secret: nullable(
+  users_secret: schema.nullable(
     t.String({
       minLength: 32,
       maxLength: 512,
@@ -123,21 +111,21 @@ export const keyFields = {
       error: () => "users_secret must have 32 to 512 characters",
     }),
   ),
-  user_limits: nullable(
+  user_limits: schema.nullable(
     t.Object(t.Partial(t.Object(limits)).properties, {
       additionalProperties: false,
       description: "Of each user that has no limits of its own",
       error: () => `user_limits must be an object of ${Object.keys(limits).join(", ")}`,
     }),
   ),
-  users_max: nullable(
+  users_max: schema.nullable(
     integerField("users_max", {
       maximum: 20_000,
       description: `By default ${defaultUsersMax}; all beyond it are one user, "other"`,
     }),
   ),
-  users_required: nullable(booleanField("users_required", "A POST without a user is refused")),
-  team_id: nullable(idField("team_id", "team", "Its limits hold too; of requests that begin from now on")),
+  users_required: schema.nullable(booleanField("users_required", "A POST without a user is refused")),
+  team_id: schema.nullable(idField("team_id", "team", "Its limits hold too; of requests that begin from now on")),
 };
 const optionalFields = t.Partial(t.Object(keyFields));
 export type KeyFields = Static<typeof optionalFields>;
@@ -191,7 +179,7 @@ export const rotationRequest = t.Object({
   _csrf: csrfField,
 });
 const keyQuery = t.Object({
-  key_id: keyParameter,
+  key_id: schema.keyParameter,
   limit: t.Optional(
     t.Integer({
       minimum: 1,
@@ -200,26 +188,26 @@ const keyQuery = t.Object({
       error: "limit must be an integer from 1 to 1000",
     }),
   ),
-  search: textParameter("search", 1000, "Only keys whose name, owner, note or tags contain it, in any case"),
+  search: schema.textParameter("search", 1000, "Only keys whose name, owner, note or tags contain it, in any case"),
 });
 const keyDeletionQuery = t.Object({
-  end_running: flagParameter("end_running", "Whether running responses end with the key"),
+  end_running: schema.flagParameter("end_running", "Whether running responses end with the key"),
 });
 export type KeyDeletionQuery = Static<typeof keyDeletionQuery>;
 export type KeyQuery = Static<typeof keyQuery>;
 const limitState = t.Object({
-  limit: count,
+  limit: schema.count,
   extra: t.Optional(t.Integer({ description: "Of the limit, what is added to it until resets_at" })),
   used: t.Integer({ minimum: 0, description: "Counted in the window, without what is reserved" }),
   reserved: t.Integer({ minimum: 0, description: "For requests that run" }),
-  estimated: nullable(
+  estimated: schema.nullable(
     t.Integer({
       minimum: 0,
       description: "Of what is used, tokens charged by an estimate; null where that is not known: requests, a minute",
     }),
   ),
-  left: count,
-  resets_at: nullable(timestamp),
+  left: schema.count,
+  resets_at: schema.nullable(schema.timestamp),
 });
 
 export const keyBody = t.Object({
@@ -227,23 +215,23 @@ export const keyBody = t.Object({
   key: t.String({ description: "In full in the response that creates it, masked everywhere else" }),
   name: t.String(),
   is_active: t.Boolean(),
-  created_at: timestamp,
-  last_used_at: nullable(timestamp),
-  total_request_count: count,
-  total_input_tokens: count,
-  total_output_tokens: count,
+  created_at: schema.timestamp,
+  last_used_at: schema.nullable(schema.timestamp),
+  total_request_count: schema.count,
+  total_input_tokens: schema.count,
+  total_output_tokens: schema.count,
   total_estimated_tokens: t.Integer({
     description: "Charged to the limits of tokens where the backend reported none; part of no other count",
   }),
-  expires_at: nullable(timestamp),
+  expires_at: schema.nullable(schema.timestamp),
   scope,
-  allowed_models: nullable(t.Array(t.String())),
-  allowed_paths: nullable(t.Array(t.String())),
+  allowed_models: schema.nullable(t.Array(t.String())),
+  allowed_paths: schema.nullable(t.Array(t.String())),
   ...limits,
   limits_extra: keyFields.limits_extra,
   notify: t.Boolean(),
   used: t.Object(
-    perLimit(() => nullable(count)),
+    perLimit(() => schema.nullable(schema.count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },
   ),
   limit_states: t.Object(
@@ -251,23 +239,23 @@ export const keyBody = t.Object({
     { description: "Of each limit that is set; resets_at is null where a limit frees when a response ends" },
   ),
   refused_today: t.Integer({ minimum: 0, description: "Requests that the limits refused today in Seoul time" }),
-  owner: nullable(t.String()),
-  note: nullable(t.String()),
+  owner: schema.nullable(t.String()),
+  note: schema.nullable(t.String()),
   tags: t.Array(t.String()),
-  users_from: nullable(t.String()),
+  users_from: schema.nullable(t.String()),
   has_users_secret: t.Boolean(),
-  user_limits: nullable(t.Object(limits)),
-  users_max: nullable(t.Integer()),
+  user_limits: schema.nullable(t.Object(limits)),
+  users_max: schema.nullable(t.Integer()),
   users_required: t.Boolean(),
-  team_id: nullable(t.Integer()),
-  user_id: nullable(t.Integer({ description: "Whose own it is: it counts for that user" })),
+  team_id: schema.nullable(t.Integer()),
+  user_id: schema.nullable(t.Integer({ description: "Whose own it is: it counts for that user" })),
 });
 export type KeyBody = Static<typeof keyBody>;
 
 export const defaultMaxKeys = 10;
 const policyFields = {
   ...limits,
-  expires_in_days: nullable(integerField("expires_in_days", { maximum: 3650 })),
+  expires_in_days: schema.nullable(integerField("expires_in_days", { maximum: 3650 })),
   allowed_models: keyFields.allowed_models,
   team_id: keyFields.team_id,
 };
@@ -276,7 +264,7 @@ const keyPolicy = t.Object(policyFields);
 export type KeyDefaults = Static<typeof keyPolicy>;
 export const ceilings = t.Object(
   {
-    max_keys: nullable(
+    max_keys: schema.nullable(
       integerField("max_keys", {
         maximum: 1000,
         description: `How many keys of their own somebody has; null: ${defaultMaxKeys}`,
@@ -298,45 +286,45 @@ export const keyPolicyRequest = t.Object({
   _csrf: csrfField,
 });
 
-export const getKeyPolicy = responds(
+export const getKeyPolicy = schema.responds(
   "What new keys get where the request that creates them leaves it out, and the most that a member may ask for",
   keyPolicyBody,
 );
-export const setKeyPolicy = takesBody(
+export const setKeyPolicy = schema.takesBody(
   "Replace what new keys get, and the most that a member may ask for",
   {
     ...keyPolicyRequest,
     properties: {
       ...keyPolicyRequest.properties,
-      defaults: strict(policyDefaults),
-      member: t.Optional(strict(policyCeilings)),
+      defaults: schema.strict(policyDefaults),
+      member: t.Optional(schema.strict(policyCeilings)),
     },
     additionalProperties: false,
   },
   { 200: keyPolicyBody },
 );
-const keyList = takesQuery("All keys, by id", keyQuery, t.Array(keyBody));
+const keyList = schema.takesQuery("All keys, by id", keyQuery, t.Array(keyBody));
 export const listKeys = {
   ...keyList,
   response: { ...keyList.response, 304: t.Void({ description: "The client has them already" }) },
 };
-export const createKey = takesBody(
+export const createKey = schema.takesBody(
   "Create a key; only this response shows it in full",
-  strict(newKeyRequest),
+  schema.strict(newKeyRequest),
   { 201: keyBody },
   409,
 );
-export const updateKey = takesBody(
+export const updateKey = schema.takesBody(
   "Change a key: its name, state, limits and notes",
-  strict(keyChangeRequest),
+  schema.strict(keyChangeRequest),
   { 200: keyBody },
   404,
 );
-export const rotateKey = takesBody(
+export const rotateKey = schema.takesBody(
   "Replace the secret of a key; only this response shows the new one in full",
   rotationRequest,
   { 200: keyBody },
   404,
   409,
 );
-export const deleteKey = takesQuery("Delete a key; its usage is kept", keyDeletionQuery, okBody, 404);
+export const deleteKey = schema.takesQuery("Delete a key; its usage is kept", keyDeletionQuery, schema.okBody, 404);

@@ -26,8 +26,7 @@ import {
   perLimit,
 } from "../../domain/limits.ts";
 import { maxUserLength, ownKeyChangeRequest, ownKeyRequest } from "./me-contract.ts";
-import { windowResetAt } from "../../time/windows.ts";
-import { msPerDay } from "../../time/seoul.ts";
+import { msPerDay, windowResetAt } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
 import { noLimits } from "../../store/keys/rules.ts";
 import { newTeamRequest, newUserRequest, teamChangeRequest, userChangeRequest } from "./subjects-contract.ts";

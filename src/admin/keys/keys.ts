@@ -23,7 +23,7 @@ import {
   parseRotation,
 } from "./fields.ts";
 import type { KeyBody, KeyDefaults, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
-import type { OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 
 export interface IdContext {
   params: { id: string };
@@ -114,7 +114,12 @@ export const rotateKey =
 
 export const deleteKey =
   ({ store, log, clock, endRunning }: AdminDeps) =>
-  async ({ params, query, actor, by }: ChangeContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
+  async ({
+    params,
+    query,
+    actor,
+    by,
+  }: ChangeContext & IdContext & { query: KeyDeletionQuery }): Promise<schema.OkBody> => {
     const keyId = parseKeyId(params.id);
     const name = await store.keys.delete(keyId, by);
     if (name === undefined) throw keyNotFound();

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { nullable, responds, strict, takesBody, timestamp } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { csrfField, text } from "../http/body-schema.ts";
 import { ceilings, keyBody, keyFields, limits, rotationRequest } from "./contract.ts";
 import { daysBody, limitedBody } from "./own-key.ts";
@@ -39,34 +39,34 @@ const ownKeys = t.Object({ keys: t.Array(ownKey, { description: "By id" }), ceil
 export type OwnKeys = Static<typeof ownKeys>;
 const ownUsage = t.Object({
   ...limitedBody,
-  now: timestamp,
-  keys_end_at: nullable(
+  now: schema.timestamp,
+  keys_end_at: schema.nullable(
     t.String({ format: "date-time", description: "Unless you sign in again. Null: while the provider knows you" }),
   ),
   refused_today: keyBody.properties.refused_today,
   ...daysBody,
-  team: nullable(t.Object({ ...limitedBody, ...daysBody }, { description: "Null: none" })),
+  team: schema.nullable(t.Object({ ...limitedBody, ...daysBody }, { description: "Null: none" })),
 });
 export type OwnUsage = Static<typeof ownUsage>;
 
-export const listOwnKeys = responds("Your own keys, and the most that a new one may have", ownKeys);
-export const createOwnKey = takesBody(
+export const listOwnKeys = schema.responds("Your own keys, and the most that a new one may have", ownKeys);
+export const createOwnKey = schema.takesBody(
   "Create a key of your own; only this response shows it in full. What is left out or null takes the ceiling",
-  strict(ownKeyRequest),
+  schema.strict(ownKeyRequest),
   { 201: ownKey },
   409,
 );
-export const updateOwnKey = takesBody(
+export const updateOwnKey = schema.takesBody(
   "Rename a key of your own, or switch it on or off",
-  strict(ownKeyChangeRequest),
+  schema.strict(ownKeyChangeRequest),
   { 200: ownKey },
   404,
 );
-export const rotateOwnKey = takesBody(
+export const rotateOwnKey = schema.takesBody(
   "Replace the secret of a key of your own, which then expires as a new one would",
   rotationRequest,
   { 200: ownKey },
   404,
   409,
 );
-export const getOwnUsage = responds("What you use, and what your team does", ownUsage);
+export const getOwnUsage = schema.responds("What you use, and what your team does", ownUsage);

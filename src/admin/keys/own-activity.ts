@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, monthOf, msPerDay, timestampOf } from "../../time/seoul.ts";
 import { shareNextRun } from "../../time/per-tick.ts";
-import { counterMembers, count, nullable, timestamp, responds } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { readReport } from "../usage/report.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
@@ -16,30 +16,30 @@ import type { RequestChange } from "../../domain/requests.ts";
 const ownActivityBody = t.Object({
   this_month: t.Object({
     prompt_tokens: t.Integer({ minimum: 0, description: "With what came from the backend’s cache" }),
-    from_cache_tokens: count,
-    currency: nullable(t.String()),
-    cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+    from_cache_tokens: schema.count,
+    currency: schema.nullable(t.String()),
+    cost: schema.nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
     cost_is_partial: t.Boolean(),
   }),
   client_rules: t.Array(
     t.Object({
       rule: t.Unsafe<ClientRule>(t.Union(clientRules.map((name) => t.Literal(name)))),
-      request_count: count,
+      request_count: schema.count,
     }),
     { description: "Those that changed requests of the last 24 hours" },
   ),
   requests: t.Array(
     t.Object({
       request_id: t.String(),
-      ended_at: timestamp,
+      ended_at: schema.timestamp,
       path: t.String(),
-      model: nullable(t.String({ description: "As the client asked for it" })),
-      client: nullable(t.String()),
-      class: nullable(t.String()),
+      model: schema.nullable(t.String({ description: "As the client asked for it" })),
+      client: schema.nullable(t.String()),
+      class: schema.nullable(t.String()),
       status: t.Integer(),
       outcome: t.String(),
-      code: nullable(t.String()),
-      ...counterMembers(() => nullable(count)),
+      code: schema.nullable(t.String()),
+      ...schema.counterMembers(() => schema.nullable(schema.count)),
       duration_ms: t.Number({ minimum: 0 }),
       changes: t.Array(t.Unsafe<RequestChange>(t.String())),
     }),
@@ -48,7 +48,7 @@ const ownActivityBody = t.Object({
 });
 type OwnActivityBody = Static<typeof ownActivityBody>;
 
-export const ownActivityContract = responds("What the API key itself asked for of late", ownActivityBody);
+export const ownActivityContract = schema.responds("What the API key itself asked for of late", ownActivityBody);
 
 interface OwnActivityDeps {
   store: Pick<Store, "usage" | "requests" | "settings">;
@@ -85,7 +85,7 @@ const requestBody = (
   status: request.status,
   outcome: request.outcome,
   code: request.code,
-  ...counterMembers((field) => request[field]),
+  ...schema.counterMembers((field) => request[field]),
   duration_ms: request.durationMs,
   changes: request.changes,
 });

@@ -1,8 +1,7 @@
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
+import { dayFromNumber, dayNumberOf, monthOf, timestampOf, windowResetAt } from "../../time/seoul.ts";
 import { shareNextRun } from "../../time/per-tick.ts";
-import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody, maskedKeyBody } from "./body.ts";
 import { countersBody } from "../usage/report.ts";
@@ -13,7 +12,7 @@ import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 import { usageTotal, usageSum } from "../usage/contract.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { keyBody, limits } from "./contract.ts";
-import { nullable, timestamp, responds } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 
 const chargedTotal = t.Object({
   ...usageTotal.properties,
@@ -35,17 +34,17 @@ export const daysBody = {
 export const ownKey = t.Object({
   ...t.Pick(keyBody, ["id", "expires_at", "scope", "allowed_models", "allowed_paths", "refused_today"]).properties,
   ...limitedBody,
-  now: timestamp,
+  now: schema.timestamp,
   resets: t.Object(
-    perWindowLimit(() => nullable(timestamp)),
+    perWindowLimit(() => schema.nullable(schema.timestamp)),
     { description: "When what counts now no longer counts" },
   ),
-  team: nullable(t.Object(limitedBody, { description: "Its limits hold too; null: none" })),
+  team: schema.nullable(t.Object(limitedBody, { description: "Its limits hold too; null: none" })),
   ...daysBody,
 });
 type OwnKeyBody = Static<typeof ownKey>;
 
-export const ownKeyContract = responds("The limits and the usage of the API key itself", ownKey);
+export const ownKeyContract = schema.responds("The limits and the usage of the API key itself", ownKey);
 
 const shownDays = 30;
 

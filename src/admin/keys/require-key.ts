@@ -1,4 +1,5 @@
-import { findCredential, type KeyId } from "../../domain/keys.ts";
+import { findCredential } from "../../domain/credential.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import type { Store } from "../../store/store.ts";
 import { ApiError } from "../http/errors.ts";
 

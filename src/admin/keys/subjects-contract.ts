@@ -1,19 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import {
-  count,
-  nextCursor,
-  nullable,
-  okBody,
-  timestamp,
-  responds,
-  takesQuery,
-  takesBody,
-  pageParameters,
-  strict,
-  textParameter,
-  flagParameter,
-  idParameter,
-} from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { csrfField, text, idField } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits, isActive } from "./contract.ts";
 
@@ -52,7 +38,9 @@ export const newUserRequest = t.Object({
 });
 const changedUserFields = {
   ...userFields,
-  same_as: t.Optional(nullable(idField("same_as", "user", "From now on its counts and limits are those of that one"))),
+  same_as: t.Optional(
+    schema.nullable(idField("same_as", "user", "From now on its counts and limits are those of that one")),
+  ),
   team_by_provider: t.Optional(
     t.Literal(true, {
       description: "Each sign-in sets the team, until team_id is set",
@@ -75,79 +63,78 @@ const subjectBody = {
   used,
   limit_states,
   refused_today,
-  note: nullable(t.String()),
+  note: schema.nullable(t.String()),
   tags: t.Array(t.String()),
 };
-const teamBody = t.Object({ ...subjectBody, created_at: timestamp, key_count: count });
+const teamBody = t.Object({ ...subjectBody, created_at: schema.timestamp, key_count: schema.count });
 export type TeamBody = Static<typeof teamBody>;
 const userBody = t.Object({
   ...subjectBody,
   source: t.String({ description: "key:ID, a name that keys give in users_from, or an issuer of OpenID Connect" }),
   external: t.String({ description: "Empty: all users that are too many for the key" }),
-  key_id: nullable(t.Integer({ description: "With which it was first seen" })),
-  team_id: nullable(t.Integer()),
-  same_as: nullable(t.Integer()),
+  key_id: schema.nullable(t.Integer({ description: "With which it was first seen" })),
+  team_id: schema.nullable(t.Integer()),
+  same_as: schema.nullable(t.Integer()),
   team_by_provider: t.Boolean({ description: "Each sign-in sets the team" }),
-  signed_in_at: nullable(timestamp),
+  signed_in_at: schema.nullable(schema.timestamp),
   is_active: t.Boolean(),
-  first_seen_at: timestamp,
-  last_seen_at: nullable(timestamp),
+  first_seen_at: schema.timestamp,
+  last_seen_at: schema.nullable(schema.timestamp),
 });
 export type UserBody = Static<typeof userBody>;
 
 const teamsBody = t.Object({ teams: t.Array(teamBody, { description: "By id" }) });
 export type TeamsBody = Static<typeof teamsBody>;
-const usersBody = t.Object({ users: t.Array(userBody, { description: "By id" }), next_cursor: nextCursor });
+const usersBody = t.Object({ users: t.Array(userBody, { description: "By id" }), next_cursor: schema.nextCursor });
 export type UsersBody = Static<typeof usersBody>;
 
 const usersQuery = t.Object({
-  key: idParameter("key"),
-  team: idParameter("team"),
-  q: textParameter("q", 1000, "Only users whose name or external id contains it, in any case"),
-  ...pageParameters({ maximum: 1000, default: 200 }, "^\\d{1,15}$"),
+  key: schema.idParameter("key"),
+  team: schema.idParameter("team"),
+  q: schema.textParameter("q", 1000, "Only users whose name or external id contains it, in any case"),
+  ...schema.pageParameters({ maximum: 1000, default: 200 }, "^\\d{1,15}$"),
 });
 export type UsersQuery = Static<typeof usersQuery>;
 const forgetQuery = t.Object({
-  forget: flagParameter("forget", "Nothing that it was called is kept"),
+  forget: schema.flagParameter("forget", "Nothing that it was called is kept"),
 });
 export type ForgetQuery = Static<typeof forgetQuery>;
 
-export const listTeams = responds("All teams: keys whose limits hold for them together", teamsBody);
-export const listUsers = takesQuery("Users behind keys, whom a front end names", usersQuery, usersBody);
-export const getTeam = responds("A team", teamBody, 404);
-export const getUser = responds("A user", userBody, 404);
+export const listTeams = schema.responds("All teams: keys whose limits hold for them together", teamsBody);
+export const listUsers = schema.takesQuery("Users behind keys, whom a front end names", usersQuery, usersBody);
+export const getTeam = schema.responds("A team", teamBody, 404);
+export const getUser = schema.responds("A user", userBody, 404);
 
-export const createTeam = takesBody(
+export const createTeam = schema.takesBody(
   "Create a team; keys join it by their team_id",
-  strict(newTeamRequest),
+  schema.strict(newTeamRequest),
   { 201: teamBody },
   409,
 );
-export const createUser = takesBody(
+export const createUser = schema.takesBody(
   "Create a user before its first request",
-  strict(newUserRequest),
+  schema.strict(newUserRequest),
   { 201: userBody },
   409,
 );
-export const updateTeam = takesBody(
+export const updateTeam = schema.takesBody(
   "Change a team: its name, limits and notes",
-  strict(teamChangeRequest),
+  schema.strict(teamChangeRequest),
   { 200: teamBody },
   404,
   409,
 );
-export const updateUser = takesBody(
+export const updateUser = schema.takesBody(
   "Change a user: its name, team, state, limits and notes; with is_active false, its running responses end",
-  strict(userChangeRequest),
+  schema.strict(userChangeRequest),
   { 200: userBody },
   404,
   409,
 );
-export const deleteTeam = takesQuery(
+export const deleteTeam = schema.takesQuery(
   "Delete a team; its keys stay, without a team, and its usage is kept",
   forgetQuery,
-  okBody,
-
+  schema.okBody,
   404,
 );
-export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 404);
+export const deleteUser = schema.takesQuery("Delete a user; its usage is kept", forgetQuery, schema.okBody, 404);

@@ -3,7 +3,7 @@ import type { SubjectProblem, TeamOrUser } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
-import type { OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { sourceOfKey, subjectOf } from "../../domain/keys.ts";
 import { limitsBody, readLoads } from "./body.ts";
 import { parseSubject } from "./fields.ts";
@@ -143,7 +143,7 @@ const updateOne =
 const deleteOne =
   ({ kind, noun }: Pick<Kind<unknown>, "kind" | "noun">) =>
   ({ store, log }: AdminDeps) =>
-  async ({ params, query, actor, by }: ChangeContext & IdContext & { query: ForgetQuery }): Promise<OkBody> => {
+  async ({ params, query, actor, by }: ChangeContext & IdContext & { query: ForgetQuery }): Promise<schema.OkBody> => {
     const id = parseId(params.id, noun);
     const name = await store.subjects.delete(kind, id, query.forget === "true", by);
     if (name === undefined) throw new ApiError(404, `${noun} not found`);

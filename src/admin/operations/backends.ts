@@ -1,51 +1,40 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { noBackendCounts } from "../../domain/backends.ts";
-import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
+import { Histogram } from "../../domain/histogram.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
-import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { bodyParser, csrfField } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import {
-  type OkBody,
-  backendState,
-  count,
-  described,
-  nullable,
-  okBody,
-  timestamp,
-  responds,
-  takesBody,
-} from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import type { JsonContext } from "../session/auth.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 
 const milliseconds = t.Number({ minimum: 0 });
-const figure = (description: string) => nullable(t.Number({ minimum: 0, description }));
-const fraction = (description: string) => nullable(t.Number({ minimum: 0, maximum: 1, description }));
+const figure = (description: string) => schema.nullable(t.Number({ minimum: 0, description }));
+const fraction = (description: string) => schema.nullable(t.Number({ minimum: 0, maximum: 1, description }));
 
 const backendBody = t.Object({
   name: t.String(),
   url: t.String(),
   models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves, then those found by discover" }),
-  state: backendState,
-  since: timestamp,
-  failing_since: nullable({
-    ...timestamp,
+  state: schema.backendState,
+  since: schema.timestamp,
+  failing_since: schema.nullable({
+    ...schema.timestamp,
     description: "Since when the only backend, which is in all the same, is known not to respond",
   }),
-  taken_out_by: nullable(t.String({ description: "Who took it out; null: nobody" })),
-  in_flight: count,
-  waiting: described("Requests that wait for a place and may use it"),
-  max_concurrency: nullable(count),
+  taken_out_by: schema.nullable(t.String({ description: "Who took it out; null: nobody" })),
+  in_flight: schema.count,
+  waiting: schema.described("Requests that wait for a place and may use it"),
+  max_concurrency: schema.nullable(schema.count),
   spill: t.Boolean({ description: "It is used only while the others of a model are full or out" }),
-  requests_1h: described("Requests of the last 60 minutes that ended, as the other figures"),
-  errors_1h: described("Those that failed because of it, or with a status of 500 or above"),
-  first_byte_p50_ms: nullable(milliseconds),
-  first_byte_p95_ms: nullable(milliseconds),
-  first_byte_points_ms: t.Array(nullable(milliseconds), { description: "Its medians by three minutes" }),
+  requests_1h: schema.described("Requests of the last 60 minutes that ended, as the other figures"),
+  errors_1h: schema.described("Those that failed because of it, or with a status of 500 or above"),
+  first_byte_p50_ms: schema.nullable(milliseconds),
+  first_byte_p95_ms: schema.nullable(milliseconds),
+  first_byte_points_ms: t.Array(schema.nullable(milliseconds), { description: "Its medians by three minutes" }),
   prefill_tokens_per_second: figure(
     "Until the first byte of streams of which a thousand tokens did not come from the cache",
   ),
@@ -61,7 +50,7 @@ const backendBody = t.Object({
 });
 
 const backendsBody = t.Object({
-  file_hash: nullable(
+  file_hash: schema.nullable(
     t.String({ description: "SHA-256 of MODELS_FILE, as the process that responds uses it; null without one" }),
   ),
   instances: t.Array(t.Object({ name: t.String(), file_hash: t.String() }), {
@@ -76,11 +65,14 @@ const backendRequest = t.Object({
   _csrf: csrfField,
 });
 
-export const backendsContract = responds("Backends: their state, and what they did in the last hour", backendsBody);
-export const backendContract = takesBody(
+export const backendsContract = schema.responds(
+  "Backends: their state, and what they did in the last hour",
+  backendsBody,
+);
+export const backendContract = schema.takesBody(
   "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
   backendRequest,
-  { 200: okBody },
+  { 200: schema.okBody },
   404,
 );
 
@@ -150,7 +142,9 @@ function prefillSpeed(requests: readonly RequestFieldValues[]): number | null {
   let [tokens, ms] = [0, 0];
   for (const request of requests) {
     const { streamed, firstByteMs, queueMs } = request;
-    const read = readTokensOf(request);
+    const [input, cached] = [request.inputTokens ?? 0, request.cachedInputTokens ?? 0];
+    // Some backends report what was cached beside the input, which is then all that they had to read.
+    const read = cached > input ? input : input - cached;
     if (!streamed || firstByteMs === null || read < leastPrefill) continue;
     tokens += read;
     ms += firstByteMs - (queueMs ?? 0);
@@ -162,8 +156,8 @@ const shareOf = (tokens: number, all: number): number | null => (all === 0 ? nul
 const cachedShare = (sum?: StoredBackend): number | null => shareOf(sum?.cachedTokens ?? 0, sum?.inputTokens ?? 0);
 
 function firstByteOf(sum: StoredBackend | undefined, share: number): number | null {
-  const histogram = decodeHistogram(sum?.firstByte ?? "");
-  return histogram.to === 0 ? null : (quantilesOf(histogram, [share])[0] ?? null);
+  const histogram = new Histogram(sum?.firstByte);
+  return histogram.count === 0 ? null : (histogram.quantiles([share])[0] ?? null);
 }
 
 /** @param points sums of a backend, by `pointMinutes` since a minute */
@@ -195,7 +189,7 @@ const parseBackendRequest = bodyParser(backendRequest);
 
 export const updateBackend =
   ({ catalog, setDraining, log }: AdminDeps) =>
-  async ({ params: { name }, json, actor, by }: JsonContext & { params: { name: string } }): Promise<OkBody> => {
+  async ({ params: { name }, json, actor, by }: JsonContext & { params: { name: string } }): Promise<schema.OkBody> => {
     const { draining } = parseBackendRequest(json);
     if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");
     await setDraining(name, draining, by);

@@ -11,7 +11,7 @@ import { timestampOf } from "../../time/seoul.ts";
 import type { ListedState } from "../../watching/states.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import type { OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import type { ChangeContext, JsonContext } from "../session/auth.ts";
 import { type HealthBody, type ReadinessBody, silenceRequest, type StateBody, type StatesBody } from "./contract.ts";
 import { isAllowed, type MetricsGuardDeps } from "./metrics.ts";
@@ -52,7 +52,7 @@ const parseSilence = bodyParser(silenceRequest);
 
 export const silenceState =
   ({ watch, log }: AdminDeps) =>
-  async ({ json, actor, by }: JsonContext): Promise<OkBody> => {
+  async ({ json, actor, by }: JsonContext): Promise<schema.OkBody> => {
     const { kind, instance, until, why } = parseSilence(json);
     const which = { kind, ...(instance !== undefined && { instance }) };
     const states = await watch.silence(which, { until: Date.parse(until), why }, { ...by, id: kind });
@@ -63,7 +63,7 @@ export const silenceState =
 
 export const sendTestNotice =
   ({ testNotice, store }: AdminDeps) =>
-  async ({ by }: ChangeContext): Promise<OkBody> => {
+  async ({ by }: ChangeContext): Promise<schema.OkBody> => {
     const problem = await testNotice();
     if (problem === null) throw new ApiError(409, "NOTICE_URL is not set");
     await store.audit.add(by);

@@ -1,5 +1,5 @@
 import type { AdminDeps } from "../http/deps.ts";
-import { findBearer } from "../../domain/keys.ts";
+import { findBearer } from "../../domain/credential.ts";
 import { alertsYaml } from "../../watching/prometheus-alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";

@@ -1,7 +1,7 @@
 import type { AdminDeps } from "../http/deps.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
-import { apiBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { msPerDay, timestampOf } from "../../time/seoul.ts";
 import type { SettingsBody } from "./contract.ts";
 
@@ -12,10 +12,10 @@ export const getSettings =
     const tables: SettingsBody["database"]["tables"] = [];
     // One after the other, so that counts are written in between.
     for (const name of await store.database.tables()) {
-      tables.push({ name, ...apiBody(await store.database.countRows(name)) });
+      tables.push({ name, ...schema.apiBody(await store.database.countRows(name)) });
     }
     return {
-      settings: settings().map(apiBody),
+      settings: settings().map(schema.apiBody),
       versions: { ...versions, database: `${kind === "sqlite" ? "SQLite" : "PostgreSQL"} ${version}` },
       database: { kind, size_bytes: sizeBytes, tables },
       retention: retentionOf(retention, await logHolds(store.requests, clock())),

@@ -7,36 +7,38 @@ import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { maxReads } from "./groups.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { engines } from "../../domain/backends.ts";
-import { described, integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 
 const clientRulesQuery = t.Object({
-  hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
+  hours: schema.integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
 });
 type ClientRulesQuery = Static<typeof clientRulesQuery>;
 
 const clientRulesBody = t.Object({
   hours: t.Integer(),
-  since: timestamp,
+  since: schema.timestamp,
   complete: t.Boolean({ description: "False: there are more requests, before `since`" }),
   rows: t.Array(
     t.Object({
       client: t.String({ description: "Program and version" }),
-      backend: nullable(t.String()),
-      engines: t.Array(oneOf(engines)),
-      rules: t.Array(oneOf(clientRules)),
-      request_count: described("All requests of this client for this backend"),
-      refused_count: described("Those whose body the backend refused with 400"),
-      read_anew_count: described(
+      backend: schema.nullable(t.String()),
+      engines: t.Array(schema.oneOf(engines)),
+      rules: t.Array(schema.oneOf(clientRules)),
+      request_count: schema.described("All requests of this client for this backend"),
+      refused_count: schema.described("Those whose body the backend refused with 400"),
+      read_anew_count: schema.described(
         "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
       ),
-      read_anew_tokens: nullable(described("Their input from no cache; null: the backend does not report caches")),
+      read_anew_tokens: schema.nullable(
+        schema.described("Their input from no cache; null: the backend does not report caches"),
+      ),
     }),
     { description: "What the rules of clients would have mended in requests that went without them" },
   ),
 });
 type ClientRulesBody = Static<typeof clientRulesBody>;
 
-export const clientRulesContract = takesQuery(
+export const clientRulesContract = schema.takesQuery(
   "Which client rules would have helped which clients, from the request log",
   clientRulesQuery,
   clientRulesBody,

@@ -8,22 +8,7 @@ import {
   type TUnsafe,
   Type as t,
 } from "@sinclair/typebox";
-import {
-  backendState,
-  count,
-  described,
-  nextCursor,
-  nullable,
-  oneOf,
-  timestamp,
-  okBody,
-  teamParameter,
-  userParameter,
-  responds,
-  takesQuery,
-  takesBody,
-  pageParameters,
-} from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { csrfField } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
@@ -32,7 +17,7 @@ import { priorities } from "../../domain/limits.ts";
 import { outcomes, requestChanges } from "../../domain/requests.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
-export const change = oneOf(requestChanges);
+export const change = schema.oneOf(requestChanges);
 
 /** A parameter of text. Its length bounds what a filter costs. */
 const textParameter = (name: string, description = "Exact"): TOptional<TString> =>
@@ -58,14 +43,14 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 /** Of the log, which has a past. */
 export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
-  team_id: teamParameter,
-  user_id: userParameter,
+  team_id: schema.teamParameter,
+  user_id: schema.userParameter,
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
   status: t.Optional(
     t.String({ pattern: "^[1-5](xx|\\d\\d)$", error: "status must be a status such as 404, or a class such as 5xx" }),
   ),
-  outcome: t.Optional(oneOf(outcomes, { error: `outcome must be one of ${outcomes.join(", ")}` })),
+  outcome: t.Optional(schema.oneOf(outcomes, { error: `outcome must be one of ${outcomes.join(", ")}` })),
   failed: trueParameter("failed", "Only failures; a client that left is none"),
   without_usage: trueParameter(
     "without_usage",
@@ -88,7 +73,7 @@ export type LogFilterQuery = Static<typeof logFilterQuery>;
 const requestsQuery = t.Object({
   ...logFilterParameters,
   after: optionalInteger("after", maxInteger),
-  ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
+  ...schema.pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
 
@@ -97,13 +82,13 @@ const schemaOf: Record<(typeof memberFields)[number]["kind"], (options: SchemaOp
   integer: (options) => t.Integer(options),
   count: (options) => t.Integer({ minimum: 0, ...options }),
   milliseconds: () => milliseconds,
-  time: () => timestamp,
+  time: () => schema.timestamp,
   flag: (options) => t.Boolean(options),
   changes: () => t.Array(change),
 };
 const members = memberFields.map(({ name, kind, nullable: orNull, description }) => {
-  const schema = schemaOf[kind](description === undefined ? {} : { description });
-  return [name, orNull ? nullable(schema) : schema] as const;
+  const member = schemaOf[kind](description === undefined ? {} : { description });
+  return [name, orNull ? schema.nullable(member) : member] as const;
 });
 export const requestBody = t.Object({
   id: t.Integer(),
@@ -116,29 +101,29 @@ const runningBody = t.Object({
     t.Object({
       id: t.String(),
       request_id: t.String(),
-      key_id: nullable(t.Integer()),
-      key_name: nullable(t.String()),
-      team_id: nullable(t.Integer({ description: "The key's when it began" })),
-      team_name: nullable(t.String()),
-      user_id: nullable(t.Integer()),
-      user_name: nullable(t.String()),
+      key_id: schema.nullable(t.Integer()),
+      key_name: schema.nullable(t.String()),
+      team_id: schema.nullable(t.Integer({ description: "The key's when it began" })),
+      team_name: schema.nullable(t.String()),
+      user_id: schema.nullable(t.Integer()),
+      user_name: schema.nullable(t.String()),
       address: t.String(),
       method: t.String(),
       path: t.String(),
-      model: nullable(t.String()),
-      backend: nullable(t.String()),
-      state: oneOf(["receiving", "queued", "prefill", "waiting", "running"], {
+      model: schema.nullable(t.String()),
+      backend: schema.nullable(t.String()),
+      state: schema.oneOf(["receiving", "queued", "prefill", "waiting", "running"], {
         description:
           "Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows",
       }),
-      prefill_tokens: nullable(count),
-      priority: oneOf(priorities),
-      place: nullable(placeBody),
-      started_at: timestamp,
+      prefill_tokens: schema.nullable(schema.count),
+      priority: schema.oneOf(priorities),
+      place: schema.nullable(placeBody),
+      started_at: schema.timestamp,
       age_ms: milliseconds,
-      received_bytes: count,
-      output_tokens: nullable(count),
-      heartbeats_ms: nullable(milliseconds),
+      received_bytes: schema.count,
+      output_tokens: schema.nullable(schema.count),
+      heartbeats_ms: schema.nullable(milliseconds),
     }),
     {
       description:
@@ -152,13 +137,16 @@ export type RunningBody = Static<typeof runningBody>;
 
 const requestsBody = t.Object({
   requests: t.Array(requestBody, { description: "Latest first" }),
-  next_cursor: nextCursor,
-  scanned_to: nullable(timestamp),
+  next_cursor: schema.nextCursor,
+  scanned_to: schema.nullable(schema.timestamp),
   more: t.Boolean({ description: "Whether there may be more than these; `next_cursor` leads to it" }),
-  last_id: described(
+  last_id: schema.described(
     "The highest id of the log, whether it matches or not. `after` lists those above an id: ask for it with the `last_id` of 3 s ago, since a row may be seen after one with a higher id, and replace rows by `id`",
   ),
-  log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
+  log: t.Object(
+    { days: schema.count, rows: schema.count },
+    { description: "How much is kept; 0 days: the log is off" },
+  ),
 });
 export type RequestsBody = Static<typeof requestsBody>;
 
@@ -179,38 +167,40 @@ export const explainedRequest = t.Object({
   _csrf: csrfField,
 });
 const explainBody = t.Object({
-  refused: nullable(t.String({ description: "The code of the error that the client would get" })),
+  refused: schema.nullable(t.String({ description: "The code of the error that the client would get" })),
   changed: t.Boolean(),
   body: t.String({ description: "As it would be sent" }),
   stream: t.Boolean(),
-  model: nullable(t.Object({ asked: t.String(), sent: t.String(), name: t.String() })),
-  candidates: t.Array(t.Object({ name: t.String(), state: backendState }), {
+  model: schema.nullable(t.Object({ asked: t.String(), sent: t.String(), name: t.String() })),
+  candidates: t.Array(t.Object({ name: t.String(), state: schema.backendState }), {
     description: "The backends that may serve it, in the order of the file",
   }),
-  goes_to: nullable(
+  goes_to: schema.nullable(
     t.Object(
-      { backend: t.String(), reason: oneOf(choiceReasons) },
+      { backend: t.String(), reason: schema.oneOf(choiceReasons) },
       { description: "Where it would go now, and why; null: it would wait, or is refused" },
     ),
   ),
-  edits: t.Array(t.Object({ what: change, from: nullable(t.String()), to: nullable(t.String()), why: t.String() })),
+  edits: t.Array(
+    t.Object({ what: change, from: schema.nullable(t.String()), to: schema.nullable(t.String()), why: t.String() }),
+  ),
   kept: t.Array(t.Object({ what: change, why: t.String() }), {
     description: "What is usually changed and here is not",
   }),
 });
 export type ExplainBody = Static<typeof explainBody>;
 
-export const listRequests = takesQuery("The request log, latest first, in pages", requestsQuery, requestsBody);
-export const listInFlight = responds(
+export const listRequests = schema.takesQuery("The request log, latest first, in pages", requestsQuery, requestsBody);
+export const listInFlight = schema.responds(
   "The requests that run now, oldest first; of all processes of this instance",
   runningBody,
 );
-export const endInFlight = responds(
+export const endInFlight = schema.responds(
   "End a running request as a broken response; it counts with the usage read so far",
-  okBody,
+  schema.okBody,
   404,
 );
-export const explainRequest = takesBody(
+export const explainRequest = schema.takesBody(
   "How the rewriter would change a request body, and why; nothing is forwarded",
   explainedRequest,
   { 200: explainBody },

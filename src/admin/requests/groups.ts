@@ -4,7 +4,7 @@ import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domai
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
-import { apiBody, choice, count, integerParameter, nullable, timestamp, takesQuery } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { msPerDay, timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { logFilterOf } from "./requests.ts";
@@ -30,39 +30,39 @@ export const groupings = {
 export type Grouping = keyof typeof groupings;
 
 const sumsMembers = {
-  request_count: count,
+  request_count: schema.count,
   prompt_tokens: t.Integer({ minimum: 0, description: "Input, with what came from a cache" }),
   from_cache_tokens: t.Integer({ minimum: 0, description: "As far as backends report it" }),
   lost_count: t.Integer({ minimum: 0, description: "Requests whose `cache_loss` is known" }),
-  output_tokens: count,
-  cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+  output_tokens: schema.count,
+  cost: schema.nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
   cost_is_partial: t.Boolean(),
 };
 
 const groupsQuery = t.Object({
-  by: choice("by", Object.keys(groupings) as Grouping[], "program"),
+  by: schema.choice("by", Object.keys(groupings) as Grouping[], "program"),
   ...logFilterParameters,
-  limit: integerParameter("limit", { minimum: 1, maximum: 500, default: 200 }),
+  limit: schema.integerParameter("limit", { minimum: 1, maximum: 500, default: 200 }),
 });
 export type GroupsQuery = Static<typeof groupsQuery>;
 
 const groupsBody = t.Object({
   by: t.Unsafe<Grouping>(t.String()),
-  counted_from: nullable({
-    ...timestamp,
+  counted_from: schema.nullable({
+    ...schema.timestamp,
     description: "Requests before this were too many to add up; null: all that match were",
   }),
-  kept_from: { ...timestamp, description: "Since when the log is kept at most" },
-  currency: nullable(t.String()),
+  kept_from: { ...schema.timestamp, description: "Since when the log is kept at most" },
+  currency: schema.nullable(t.String()),
   total: t.Object(sumsMembers),
-  classes: t.Array(t.Object({ class: nullable(t.String()), prompt_tokens: count }), {
+  classes: t.Array(t.Object({ class: schema.nullable(t.String()), prompt_tokens: schema.count }), {
     description: "What the requests are for; most input first, at most 20",
   }),
-  group_count: count,
+  group_count: schema.count,
   rows: t.Array(
     t.Object({
-      name: nullable(t.String({ description: "Null for a conversation, and for requests that do not say" })),
-      id: nullable(t.Integer({ description: "Of the key, the team, the user or the conversation" })),
+      name: schema.nullable(t.String({ description: "Null for a conversation, and for requests that do not say" })),
+      id: schema.nullable(t.Integer({ description: "Of the key, the team, the user or the conversation" })),
       ...sumsMembers,
     }),
     { description: "Most input first" },
@@ -70,7 +70,7 @@ const groupsBody = t.Object({
 });
 type GroupsBody = Static<typeof groupsBody>;
 
-export const groupsContract = takesQuery(
+export const groupsContract = schema.takesQuery(
   "The requests of the log by client, class, key, model or what else they have in common: tokens, what came from caches, cost",
   groupsQuery,
   groupsBody,
@@ -111,13 +111,13 @@ export const listGroups =
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
       kept_from: timestampOf(clock() - retention.requestLog.days * msPerDay),
       currency: prices.currency,
-      total: apiBody(total),
+      total: schema.apiBody(total),
       classes: [...classes]
         .map(([requestClass, tokens]) => ({ class: requestClass, prompt_tokens: tokens }))
         .toSorted((a, b) => b.prompt_tokens - a.prompt_tokens)
         .slice(0, maxClasses),
       group_count: groups.size,
-      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), apiBody(group))),
+      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), schema.apiBody(group))),
     };
   };
 

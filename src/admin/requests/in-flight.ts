@@ -4,7 +4,7 @@ import type { ChangeContext } from "../session/auth.ts";
 import { ApiError } from "../http/errors.ts";
 import { placesOf, queueOf } from "./queue.ts";
 import type { RunningBody } from "./contract.ts";
-import type { OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { subjectOf } from "../../domain/keys.ts";
 import { subjectsOf } from "../../domain/usage.ts";
 
@@ -62,7 +62,7 @@ export const listInFlight =
 
 export const endInFlight =
   ({ store, endRequest, log }: AdminDeps) =>
-  async ({ params, actor, by }: ChangeContext & { params: { id: string } }): Promise<OkBody> => {
+  async ({ params, actor, by }: ChangeContext & { params: { id: string } }): Promise<schema.OkBody> => {
     if (!(await endRequest(params.id))) throw new ApiError(404, "Request not found");
     await store.audit.add(by);
     log.info("Running request ended by an administrator", { ...actor, id: params.id });

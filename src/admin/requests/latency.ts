@@ -1,15 +1,5 @@
 import type { AdminDeps } from "../http/deps.ts";
-import {
-  addEncoded,
-  addSum,
-  clearSum,
-  countOf,
-  createSum,
-  type HistogramSum,
-  type LatencyHistogram,
-  latencyHistograms,
-  quantilesOf,
-} from "../../domain/histogram.ts";
+import { Histogram, type LatencyHistogram, latencyHistograms } from "../../domain/histogram.ts";
 import { mapCounters } from "../../domain/usage.ts";
 import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
@@ -69,22 +59,25 @@ export const getLatency =
     };
   };
 
-type LatencySum = { requestCount: number } & Record<LatencyHistogram, HistogramSum>;
+type LatencySum = { requestCount: number } & Record<LatencyHistogram, Histogram>;
 
-const createLatencySum = (): LatencySum => ({ requestCount: 0, ...mapCounters(latencyHistograms, createSum) });
+const createLatencySum = (): LatencySum => ({
+  requestCount: 0,
+  ...mapCounters(latencyHistograms, () => new Histogram()),
+});
 
 /** Replaces what the sum held. */
 function read(sum: LatencySum, row: StoredLatency): void {
   sum.requestCount = row.requestCount;
   for (const metric of latencyHistograms) {
-    clearSum(sum[metric]);
-    addEncoded(sum[metric], row[metric]);
+    sum[metric].clear();
+    sum[metric].addText(row[metric]);
   }
 }
 
 function add(sum: LatencySum, added: LatencySum): void {
   sum.requestCount += added.requestCount;
-  for (const metric of latencyHistograms) addSum(sum[metric], added[metric]);
+  for (const metric of latencyHistograms) sum[metric].addAll(added[metric]);
 }
 
 const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({
@@ -96,9 +89,9 @@ const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({
   queue_wait_ms: quantilesBody(sum.queueWait),
 });
 
-function quantilesBody(sum: HistogramSum): Quantiles | null {
-  const count = countOf(sum);
+function quantilesBody(sum: Histogram): Quantiles | null {
+  const { count } = sum;
   if (count === 0) return null;
-  const [p1 = 0, p5 = 0, p50 = 0, p95 = 0, p99 = 0] = quantilesOf(sum, [0.01, 0.05, 0.5, 0.95, 0.99]);
+  const [p1 = 0, p5 = 0, p50 = 0, p95 = 0, p99 = 0] = sum.quantiles([0.01, 0.05, 0.5, 0.95, 0.99]);
   return { count, p1, p5, p50, p95, p99 };
 }

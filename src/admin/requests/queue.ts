@@ -2,12 +2,14 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import type { BackendStatus } from "../../domain/backends.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RunningRequest } from "../../domain/requests.ts";
-import { count, nullable } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 
 export const queueBody = t.Object(
   {
-    places: nullable(t.Integer({ minimum: 0, description: "Null: a backend that is in gets any number of requests" })),
-    used: count,
+    places: schema.nullable(
+      t.Integer({ minimum: 0, description: "Null: a backend that is in gets any number of requests" }),
+    ),
+    used: schema.count,
     waiting: t.Integer({ minimum: 0, description: "For the limits of their key, or for a place at a backend" }),
   },
   { description: "The places at the backends, of all processes of this instance" },

@@ -14,7 +14,7 @@ import type { LoggedRequest, RequestFilter, RequestPage, RequestPosition } from 
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
-import { cursorMessage } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import {
   type LogFilterQuery,
   type RequestBody,
@@ -102,7 +102,7 @@ function positionOf(cursor: string | undefined): RequestPosition | undefined {
   if (cursor === undefined) return undefined;
   const [endedAt = Number.NaN, id = Number.NaN] = cursor.split(".").map((part) => Number.parseInt(part, 36));
   if (Number.isSafeInteger(endedAt) && Number.isSafeInteger(id)) return { endedAt, id };
-  throw new ApiError(400, cursorMessage);
+  throw new ApiError(400, schema.cursorMessage);
 }
 
 function requestBodyOf(request: LoggedRequest): RequestBody {

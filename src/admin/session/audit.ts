@@ -2,7 +2,7 @@ import type { AdminDeps } from "../http/deps.ts";
 import type { Static } from "@sinclair/typebox";
 import type { Change } from "../../domain/changes.ts";
 import { csvLine } from "../../domain/csv.ts";
-import { apiBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { streamJson } from "../http/json-stream.ts";
 import type { Caller, ChangeContext } from "./auth.ts";
 import { auditRow, type auditBody, type AuditQuery } from "./contract.ts";
@@ -44,7 +44,7 @@ export const listAudit =
   async ({ request, query }: { request: Request; query: AuditQuery }): Promise<Response> => {
     const { cursor = Number.MAX_SAFE_INTEGER, format, ...filter } = query;
     const readBefore = async (id: number): Promise<RowBody[]> =>
-      (await store.audit.list({ ...filter, before: id, limit: rowsPerPage })).map(apiBody);
+      (await store.audit.list({ ...filter, before: id, limit: rowsPerPage })).map(schema.apiBody);
     if (format === "csv") {
       return streamJson(request, [csvLine(columns), csvLines(readBefore, Number(cursor)), ""], log, csvHeaders);
     }

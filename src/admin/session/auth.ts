@@ -1,12 +1,12 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
-import { findBearer } from "../../domain/keys.ts";
+import { findBearer } from "../../domain/credential.ts";
 import type { ApiToken } from "../../store/accounts/contract.ts";
 import { type Change, type Role, roles } from "../../domain/changes.ts";
 import type { JsonObject } from "../http/body.ts";
 import { ApiError, authenticationRequired } from "../http/errors.ts";
 import type { Login } from "./login.ts";
-import type { OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { clearedCookie, type CookieContext, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
 import { msPerMinute } from "../../time/seoul.ts";
@@ -115,7 +115,7 @@ export const logOut =
     actor,
     by,
     cookie: { session: cookie },
-  }: Pick<Context, "cookie"> & ChangeContext & { session: LiveSession }): Promise<OkBody> => {
+  }: Pick<Context, "cookie"> & ChangeContext & { session: LiveSession }): Promise<schema.OkBody> => {
     await store.sessions.delete(session.idHash, by);
     log.info(session.userId === null ? "Admin logged out" : "User logged out", { ...actor });
     cookie?.set(clearedCookie);

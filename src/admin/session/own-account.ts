@@ -5,7 +5,7 @@ import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { ApiError } from "../http/errors.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
-import { apiBody, type OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { sessionLifetimeSeconds } from "./cookie.ts";
 import type { LiveSession } from "./session.ts";
 import { type EndedBody, passwordRequest, type SessionsBody } from "./contract.ts";
@@ -22,7 +22,7 @@ export const changePassword = (deps: AdminDeps) => {
   // A verification takes 19 MiB and about 20 ms of a core.
   const verifications = createConcurrencyLimit({ running: 1, waiting: 4, reserved: 0 });
 
-  return async ({ json, session, actor, by }: SessionContext & JsonContext): Promise<OkBody> => {
+  return async ({ json, session, actor, by }: SessionContext & JsonContext): Promise<schema.OkBody> => {
     const { current_password: current, new_password: next } = parsePasswords(json);
     if (passwordFromEnvironment) throw new ApiError(409, "The password is set by ADMIN_PASSWORD; change it there");
     // Whoever has taken over a session must not find out the password with it.
@@ -52,7 +52,7 @@ export const listSessions =
   ({ store, clock }: AdminDeps) =>
   async ({ session: own }: Pick<SessionContext, "session">): Promise<SessionsBody> =>
     (await store.sessions.list(clock(), ofWhom(own))).map(({ idHash, role, ...session }) =>
-      apiBody({
+      schema.apiBody({
         id: publicId(idHash),
         isCurrent: idHash === own.idHash,
         // One that is not extended does not tell.
@@ -64,7 +64,7 @@ export const listSessions =
 
 export const endSession =
   ({ store, clock, log }: AdminDeps) =>
-  async ({ params, session, actor, by }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
+  async ({ params, session, actor, by }: SessionContext & { params: { id: string } }): Promise<schema.OkBody> => {
     const found = (await store.sessions.list(clock(), ofWhom(session))).find(
       ({ idHash }) => publicId(idHash) === params.id,
     );

@@ -6,7 +6,7 @@ import { msPerMinute } from "../../time/seoul.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { apiBody, type OkBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { type ChangeContext, type JsonContext, type TokenDeps, tokenPrefix } from "./auth.ts";
 import { type newTokenBody, type tokenBody, tokenRequest } from "./contract.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
@@ -46,16 +46,16 @@ export async function issueToken(
 export const listTokens =
   ({ store }: Pick<TokenDeps, "store">) =>
   async (): Promise<TokenBody[]> =>
-    (await store.tokens.list()).map(apiBody);
+    (await store.tokens.list()).map(schema.apiBody);
 
 export const createToken =
   (deps: TokenDeps) =>
   async ({ json, by }: JsonContext): Promise<CreatedToken> =>
-    status(201, apiBody(await issueToken(json, deps, by)));
+    status(201, schema.apiBody(await issueToken(json, deps, by)));
 
 export const deleteToken =
   ({ store, log }: TokenDeps) =>
-  async ({ params: { id }, actor, by }: ChangeContext & { params: { id: string } }): Promise<OkBody> => {
+  async ({ params: { id }, actor, by }: ChangeContext & { params: { id: string } }): Promise<schema.OkBody> => {
     const isId = /^[1-9]\d{0,14}$/.test(id);
     if (!isId || !(await store.tokens.delete(Number(id), by))) throw new ApiError(404, "Token not found");
     log.info("API token deleted", { ...actor, id: Number(id) });

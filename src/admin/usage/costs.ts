@@ -15,7 +15,7 @@ import {
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
-import { counterMembers, cursorMessage } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import type { CostsBody, CostsQuery } from "./cost-contract.ts";
 import { modelPricesOf, readPrices } from "./prices.ts";
 import { hourDays, usageFilterOf } from "./ranges.ts";
@@ -98,7 +98,7 @@ const rowBody = (row: CostRow, by: CostsQuery["by"], keyName: string): CostsBody
 
 const sumBody = (sum: CostSum) => ({
   request_count: sum.requestCount,
-  ...counterMembers((field) => sum[field]),
+  ...schema.counterMembers((field) => sum[field]),
   prompt_tokens: wholeInput(sum),
   from_cache_tokens: cachedTokensOf(sum),
   cost: sum.cost,
@@ -113,5 +113,5 @@ function positionOf(cursor: string): CostPosition {
   const [day, keyId, text] = Array.isArray(found) ? (found as unknown[]) : [];
   if (Number.isSafeInteger(day) && Number.isSafeInteger(keyId) && typeof text === "string")
     return { day: Number(day), keyId: Number(keyId), text };
-  throw new ApiError(400, cursorMessage);
+  throw new ApiError(400, schema.cursorMessage);
 }

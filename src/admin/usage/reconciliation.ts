@@ -1,7 +1,7 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
-import { apiBody } from "../http/schemas.ts";
+import * as schema from "../http/schemas.ts";
 import { isDrifting } from "../../watching/state-kinds.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
 
@@ -26,7 +26,7 @@ const maxBackendDays = 1000;
 
 const dayBody = <Row extends ReconciledDay>({ day, ...row }: Row) => ({
   date: dayFromNumber(day),
-  ...apiBody(row),
+  ...schema.apiBody(row),
   difference: row.generatedTokens - row.countedOutputTokens,
   prompt_difference: row.promptTokens - row.countedInputTokens,
   is_drifting: isDrifting({ generated: row.generatedTokens, counted: row.countedOutputTokens }),

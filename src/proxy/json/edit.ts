@@ -1,8 +1,6 @@
 import { isWhiteSpace } from "./bytes.ts";
 import { braceOpen, comma, type JsonValue, quote, type Span } from "./slots.ts";
 
-type Bytes = Uint8Array<ArrayBuffer>;
-
 interface Edit extends Span {
   json: string;
 }
@@ -28,14 +26,15 @@ export class JsonEditor {
 
   /** After the object's last member. The object must not have the name yet. */
   addMember(object: JsonValue, name: string, json: string): void {
-    const isBare = isEmpty(object) || this.#cleared.has(object.start);
+    const isBare = object.count === 0 || this.#cleared.has(object.start);
     const separator = isBare && !this.#filled.has(object.start) ? "" : ",";
     this.#filled.add(object.start);
-    this.#insert(object.tail, `${separator}${JSON.stringify(name)}:${json}`);
+    const { tail } = object;
+    this.edits.push({ start: tail, end: tail, json: `${separator}${JSON.stringify(name)}:${json}` });
   }
 
   /** With names and commas; names must have no quotes. What is added to the same objects has to come later. */
-  removeMembers(bytes: Bytes, values: readonly Span[]): void {
+  removeMembers(bytes: Uint8Array, values: readonly Span[]): void {
     let [removedTo, opened] = [0, 0];
     for (const { start, end } of values.toSorted((a, b) => a.start - b.start)) {
       const name = bytes.lastIndexOf(quote, bytes.lastIndexOf(quote, start - 1) - 1);
@@ -53,18 +52,21 @@ export class JsonEditor {
 
   /** Before all other elements. An empty array can be given one element, at either end. */
   prependElement(array: JsonValue, json: string): void {
-    this.#insert(array.start + 1, isEmpty(array) || this.#cleared.has(array.start) ? json : `${json},`);
+    const isBare = array.count === 0 || this.#cleared.has(array.start);
+    const start = array.start + 1;
+    this.edits.push({ start, end: start, json: isBare ? json : `${json},` });
   }
 
   /** After all other elements. */
-  appendElement(array: JsonValue, json: string): void {
-    this.#insert(array.tail, isEmpty(array) ? json : `,${json}`);
+  appendElement({ tail, count }: JsonValue, json: string): void {
+    this.edits.push({ start: tail, end: tail, json: count === 0 ? json : `,${json}` });
   }
 
   /** Before a string's first character. @param separator follows the text unless nothing is left of the string */
   prependText({ start, end }: Span, text: string, separator = ""): void {
     const isLeftEmpty = end - start === 2 || this.#cleared.has(start);
-    this.#insert(start + 1, JSON.stringify(isLeftEmpty ? text : text + separator).slice(1, -1));
+    const json = JSON.stringify(isLeftEmpty ? text : text + separator).slice(1, -1);
+    this.edits.push({ start: start + 1, end: start + 1, json });
   }
 
   /**
@@ -72,30 +74,18 @@ export class JsonEditor {
    * @param bytes the text that the values are from
    * @returns undefined if nothing was edited
    */
-  apply(bytes: Bytes): Bytes[] | undefined {
-    return this.edits.length === 0 ? undefined : listPieces(bytes, this.edits);
+  apply<B extends ArrayBufferLike>(bytes: Uint8Array<B>): Uint8Array<B | ArrayBuffer>[] | undefined {
+    if (this.edits.length === 0) return undefined;
+    const pieces: Uint8Array<B | ArrayBuffer>[] = [];
+    let from = 0;
+    // Sorting is stable: insertions at one position stay in the order of their calls, in front of what is replaced there.
+    for (const { start, end, json } of this.edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+      pieces.push(bytes.subarray(from, start), utf8.encode(json));
+      from = end;
+    }
+    pieces.push(bytes.subarray(from));
+    return pieces;
   }
-
-  #insert(at: number, json: string): void {
-    this.edits.push({ start: at, end: at, json });
-  }
-}
-
-/** The tail of an empty container is right after its opening bracket. */
-function isEmpty({ start, tail }: JsonValue): boolean {
-  return tail === start + 1;
-}
-
-function listPieces(bytes: Bytes, edits: readonly Edit[]): Bytes[] {
-  const pieces: Bytes[] = [];
-  let from = 0;
-  // Sorting is stable: insertions at one position stay in the order of their calls, in front of what is replaced there.
-  for (const { start, end, json } of edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
-    pieces.push(bytes.subarray(from, start), utf8.encode(json));
-    from = end;
-  }
-  pieces.push(bytes.subarray(from));
-  return pieces;
 }
 
 const utf8 = new TextEncoder();

@@ -7,8 +7,7 @@
 // is the same: a client may find two texts with one hash.
 
 import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
-import { continueScan, isComplete } from "./scan.ts";
-import { type JsonScan, startScan } from "./scan.ts";
+import { continueScan, isComplete, type JsonScan, startScan } from "./scan.ts";
 import type { JsonSlot } from "./slots.ts";
 import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./slots.ts";
 
@@ -123,9 +122,7 @@ export const maxBlockBytes = 8 * 1024;
 /** Reads the next block of a text. @returns where it ends, or `notJson`: it is no JSON in valid UTF-8 */
 export type ReadBlock = (scan: JsonScan, from: number) => number;
 
-const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
-
-export function readUntil(scan: JsonScan, from: number, end: number): number {
+export function readUntil(scan: JsonScan, from: number, end = blockEnd(scan.bytes, from)): number {
   if (!isUtf8(partOf(scan.bytes, from, end))) return notJson;
   continueScan(scan, end);
   return scan.at === notJson ? notJson : end;
@@ -137,7 +134,7 @@ export function readUntil(scan: JsonScan, from: number, end: number): number {
  * @param read reads the text block by block
  * @returns whether it is JSON in valid UTF-8
  */
-export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot, read: ReadBlock = readBlock): Steps<boolean> {
+export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot, read: ReadBlock = readUntil): Steps<boolean> {
   const scan = startScan(bytes, root, true);
   let from = 0;
   while (from < bytes.length) {

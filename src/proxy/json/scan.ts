@@ -7,21 +7,17 @@ import {
   colon,
   comma,
   findQuote,
-  isCompleteNumber,
-  isInObject,
+  completeNumber,
   literalEnd,
   minus,
   notJson,
-  numberSign,
-  numberStep,
+  numberStart,
+  numberSteps,
   quote,
   createSlot,
   findMember,
   type JsonKind,
   type JsonSlot,
-  enter,
-  isDigit,
-  type Nesting,
   startsWith,
 } from "./slots.ts";
 
@@ -37,32 +33,38 @@ export interface JsonScan {
   /** The next byte to read; `notJson` once the text has turned out not to be JSON. */
   at: number;
   /** What the next byte has to be part of. */
-  expected: Expected;
+  expected: number;
   /** The open containers, watched or not. */
   readonly nesting: Nesting;
   /** The document and the open containers that are watched, which are the outermost ones. */
   readonly watched: JsonSlot[];
   /** Where the last name started. */
   nameStart: number;
-  /** How much of a number was read (see `numberStep`). */
+  /** How much of a number was read (see `numberSteps`). */
   numberState: number;
   /** What is done to the slots while it is read, to be done again for the same block; undefined unless it is to be known. */
   notes: Notes | undefined;
 }
 
+/** The open containers of a text, in one bit for each: a hostile text may be nothing but brackets. */
+interface Nesting {
+  depth: number;
+  /** The bit of a container, at its depth, is set if it is an object. */
+  objects: Uint32Array;
+}
+
 /** What the next byte has to be part of. Those from `restOfName` on continue a token that was interrupted. */
-export type Expected = number;
-export const value = 0;
-export const valueOrEnd = 1;
+const value = 0;
+const valueOrEnd = 1;
 export const name = 2;
-export const nameOrEnd = 3;
-export const nameEnd = 4;
-export const commaOrEnd = 5;
-export const nothing = 6;
-export const restOfName = 7;
-export const restOfString = 8;
-export const restOfNumber = 9;
-export const blankOrValue = -1;
+const nameOrEnd = 3;
+const nameEnd = 4;
+const commaOrEnd = 5;
+const nothing = 6;
+const restOfName = 7;
+const restOfString = 8;
+const restOfNumber = 9;
+const blankOrValue = -1;
 
 export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = false): JsonScan {
   const document = createSlot({ element: root });
@@ -137,7 +139,7 @@ export function repeatSteps(scan: JsonScan, from: number, steps: Int32Array): vo
 const isContainer = (byte: number | undefined): boolean => byte === braceOpen || byte === bracketOpen;
 
 /** @param start of the name's text, and `end` after it */
-export function nameMember(scan: JsonScan, start: number, end: number): void {
+function nameMember(scan: JsonScan, start: number, end: number): void {
   const object = findWatched(scan);
   if (object === undefined) return;
   note(scan, memberNamed, start);
@@ -146,7 +148,7 @@ export function nameMember(scan: JsonScan, start: number, end: number): void {
 }
 
 /** @returns the slot of the value, if it is watched */
-export function beginValue(scan: JsonScan, at: number): JsonSlot | undefined {
+function beginValue(scan: JsonScan, at: number): JsonSlot | undefined {
   const parent = findWatched(scan);
   if (parent === undefined) return undefined;
   note(scan, valueBegun, at);
@@ -163,9 +165,19 @@ export function beginValue(scan: JsonScan, at: number): JsonSlot | undefined {
 }
 
 /** @param slot its own, if it is watched */
-export function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undefined): number {
+function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undefined): number {
   const isObject = scan.bytes[at] === braceOpen;
-  enter(scan.nesting, isObject);
+  const { nesting } = scan;
+  nesting.depth += 1;
+  const word = nesting.depth >>> 5;
+  if (word === nesting.objects.length) {
+    const larger = new Uint32Array(word * 2);
+    larger.set(nesting.objects);
+    nesting.objects = larger;
+  }
+  const bit = 1 << (nesting.depth & 31);
+  const others = (nesting.objects[word] ?? 0) & ~bit;
+  nesting.objects[word] = isObject ? others | bit : others;
   if (slot !== undefined) {
     slot.current = isObject ? undefined : slot.element;
     scan.watched.push(slot);
@@ -175,7 +187,7 @@ export function openContainer(scan: JsonScan, at: number, slot: JsonSlot | undef
 }
 
 /** @param end after its bracket */
-export function closeContainer(scan: JsonScan, end: number): number {
+function closeContainer(scan: JsonScan, end: number): number {
   const isWatched = findWatched(scan) !== undefined;
   if (isWatched) scan.watched.pop();
   scan.nesting.depth -= 1;
@@ -183,7 +195,7 @@ export function closeContainer(scan: JsonScan, end: number): number {
 }
 
 /** @param end after the value */
-export function endValue(scan: JsonScan, end: number, step = valueEnded): number {
+function endValue(scan: JsonScan, end: number, step = valueEnded): number {
   scan.expected = scan.nesting.depth === 0 ? nothing : commaOrEnd;
   const parent = findWatched(scan);
   if (parent === undefined) return end;
@@ -202,25 +214,25 @@ function findWatched({ watched, nesting: { depth } }: JsonScan): JsonSlot | unde
   return depth === watched.length - 1 ? watched[depth] : undefined;
 }
 
+const kinds = Array.from<unknown, JsonKind>({ length: 256 }, () => "literal");
+for (const digit of "-0123456789") kinds[digit.charCodeAt(0)] = "number";
+kinds[quote] = "string";
+kinds[braceOpen] = "object";
+kinds[bracketOpen] = "array";
+
 /** Of the value that begins here, if it is one. */
-export function kindAt(bytes: Uint8Array, at: number): JsonKind {
+function kindAt(bytes: Uint8Array, at: number): JsonKind {
   const first = bytes[at] ?? 0;
-  switch (first) {
-    case quote:
-      return "string";
-    case braceOpen:
-      return "object";
-    case bracketOpen:
-      return "array";
-    case minus:
-      return bytes[at + 1] === upperI ? "literal" : "number";
-    default:
-      return isDigit(first) ? "number" : "literal";
-  }
+  return first === minus && bytes[at + 1] === upperI ? "literal" : (kinds[first] ?? "literal");
 }
 
 /** Of `-Infinity`. */
 const upperI = 0x49;
+
+/** Whether the innermost container is an object. */
+function isInObject({ objects, depth }: Nesting): boolean {
+  return (((objects[depth >>> 5] ?? 0) >>> (depth & 31)) & 1) === 1;
+}
 
 /** Reads up to `limit`, or a few bytes more. */
 export function continueScan(scan: JsonScan, limit: number): void {
@@ -270,25 +282,30 @@ function readUnwatched(scan: JsonScan, from: number, limit: number): number {
 
 /** Whether what was read is a JSON text. To be called once all of it was. */
 export function isComplete(scan: JsonScan): boolean {
-  if (scan.expected === restOfNumber && scan.nesting.depth === 0 && isCompleteNumber(scan.numberState))
-    endValue(scan, scan.at);
+  const isAtNumber = scan.expected === restOfNumber && scan.nesting.depth === 0;
+  if (isAtNumber && scan.numberState >= completeNumber) endValue(scan, scan.at);
   return scan.at === scan.bytes.length && scan.expected === nothing;
 }
 
 function readToken(scan: JsonScan, at: number, limit: number): number {
-  if (scan.expected >= restOfName) return readRest(scan, at, limit);
+  const { expected } = scan;
+  if (expected === restOfName) return readName(scan, at, limit);
+  if (expected > restOfName)
+    return expected === restOfString ? readString(scan, at, limit) : readNumber(scan, at, limit);
   const byte = scan.bytes[at] ?? 0;
   if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return at + 1;
-  switch (scan.expected) {
+  switch (expected) {
     case valueOrEnd:
-      return byte === bracketClose ? closeContainer(scan, at + 1) : readValue(scan, at, byte, limit);
     case value:
+      if (byte === bracketClose && expected === valueOrEnd) return closeContainer(scan, at + 1);
       return readValue(scan, at, byte, limit);
     case nameOrEnd:
-      if (byte === braceClose) return closeContainer(scan, at + 1);
-      return byte === quote ? beginName(scan, at, limit) : notJson;
     case name:
-      return byte === quote ? beginName(scan, at, limit) : notJson;
+      if (byte === braceClose && expected === nameOrEnd) return closeContainer(scan, at + 1);
+      if (byte !== quote) return notJson;
+      scan.nameStart = at;
+      scan.expected = restOfName;
+      return readName(scan, at + 1, limit);
     case nameEnd:
       if (byte !== colon) return notJson;
       scan.expected = value;
@@ -307,23 +324,6 @@ function readToken(scan: JsonScan, at: number, limit: number): number {
   }
 }
 
-function readRest(scan: JsonScan, at: number, limit: number): number {
-  switch (scan.expected) {
-    case restOfName:
-      return readName(scan, at, limit);
-    case restOfString:
-      return readString(scan, at, limit);
-    default:
-      return readNumber(scan, at, limit);
-  }
-}
-
-function beginName(scan: JsonScan, at: number, limit: number): number {
-  scan.nameStart = at;
-  scan.expected = restOfName;
-  return readName(scan, at + 1, limit);
-}
-
 function readName(scan: JsonScan, from: number, limit: number): number {
   const at = findQuote(scan.bytes, from, limit);
   if (at === notJson || at >= limit) return at;
@@ -334,27 +334,18 @@ function readName(scan: JsonScan, from: number, limit: number): number {
 
 function readValue(scan: JsonScan, at: number, byte: number, limit: number): number {
   const slot = beginValue(scan, at);
-  switch (byte) {
-    case quote:
-      scan.expected = restOfString;
-      return readString(scan, at + 1, limit);
-    case braceOpen:
-    case bracketOpen:
-      return openContainer(scan, at, slot);
-    default:
-      return kindAt(scan.bytes, at) === "number" ? beginNumber(scan, at, byte, limit) : readLiteral(scan, at);
+  if (byte === quote) {
+    scan.expected = restOfString;
+    return readString(scan, at + 1, limit);
   }
-}
-
-function readLiteral(scan: JsonScan, at: number): number {
+  if (isContainer(byte)) return openContainer(scan, at, slot);
+  if (kindAt(scan.bytes, at) === "number") {
+    scan.numberState = numberStart;
+    scan.expected = restOfNumber;
+    return readNumber(scan, at, limit);
+  }
   const end = literalEnd(scan.bytes, at);
   return end === notJson ? notJson : endValue(scan, end);
-}
-
-function beginNumber(scan: JsonScan, at: number, byte: number, limit: number): number {
-  scan.numberState = byte === minus ? numberSign : numberStep(numberSign, byte);
-  scan.expected = restOfNumber;
-  return readNumber(scan, at + 1, limit);
 }
 
 function readNumber(scan: JsonScan, from: number, limit: number): number {
@@ -362,8 +353,8 @@ function readNumber(scan: JsonScan, from: number, limit: number): number {
   let at = from;
   let state = scan.numberState;
   for (; at < limit; at += 1) {
-    const next = numberStep(state, bytes[at] ?? 0);
-    if (next === 0) return isCompleteNumber(state) ? endValue(scan, at) : notJson;
+    const next = numberSteps[state * 256 + (bytes[at] ?? 0)] ?? 0;
+    if (next === 0) return state >= completeNumber ? endValue(scan, at) : notJson;
     state = next;
   }
   scan.numberState = state;

@@ -31,7 +31,7 @@ const headBytes = 64 * 1024;
  */
 const portionBytes = 1024 * 1024;
 
-type Bytes = Uint8Array<ArrayBuffer>;
+export type Bytes = Uint8Array<ArrayBuffer>;
 
 export interface ReceivedBody {
   /** What is sent if nothing is edited. */
@@ -102,7 +102,7 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
     throw new ProxyError("unsupported_body", notEncoded);
   }
   if (isPost && isForm) return readForm(request, type, { ...rules, isEncoded }, deps);
-  const saysJson = type === "" || isJson(type);
+  const saysJson = type === "" || jsonType.test(type);
   if (!isPost || !(takesJson || refers || saysJson)) return { ...noBody, came: request.body };
   const readsEncoded = isEncoded && (takesJson || (refers && saysJson));
   // It would only unpack to more.
@@ -124,9 +124,7 @@ const notEncoded: ErrorDetails = {
 };
 
 /** `application/json` and the `+json` types (RFC 6839), whatever their parameters. */
-export function isJson(contentType: string): boolean {
-  return /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(contentType);
-}
+export const jsonType = /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 /** A form is held where it must name a model that the key may use, else read until its model is known. */
 async function readForm(
@@ -205,7 +203,7 @@ async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   held.begin(length, reject);
   held.arrived(length);
   request.bytes().then((bytes) => {
-    held.finish();
+    held.release(length);
     resolve(bytes);
   }, reject);
   return promise;
@@ -272,7 +270,7 @@ async function follow<Read>(
       return value;
     });
   } finally {
-    held.finish();
+    held.release(held.arrivedBytes);
   }
 }
 
@@ -328,13 +326,6 @@ async function gatherAll(next: NextChunk, gathered: ReturnType<typeof createGath
   }
 }
 
-/** A body that is held, as it is sent. */
-export interface OutgoingBody {
-  /** Called for each time that it is sent. */
-  open: () => Exclude<UpstreamRequest["body"], null>;
-  length: number;
-}
-
 /**
  * `fetch` copies a body of bytes before it returns: 40 ms for 64 MiB (Bun 1.4.5). Remove the stream when it does not. A stream
  * costs more than the copies up to here, and a connection of its own.
@@ -345,15 +336,20 @@ const maxChunkBytes = 128 * 1024;
 /** A shorter one is joined sooner than a Blob is made. */
 const maxJoinedBytes = 32 * 1024;
 
-/** Joins the pieces of a short body; of a long one, makes a Blob, which `fetch` does not copy once more, or a stream. */
-export function outgoingBodyOf(pieces: readonly Bytes[]): OutgoingBody {
+/**
+ * A held body as it is sent, once: joins the pieces of a short one; of a long one, makes a Blob, which `fetch` does not copy
+ * once more, or a stream.
+ */
+export function outgoingBodyOf(pieces: readonly Bytes[]): {
+  body: Exclude<UpstreamRequest["body"], null>;
+  length: number;
+} {
   let length = 0;
   for (const piece of pieces) length += piece.length;
-  if (length > maxWholeBytes) return { open: () => streamOf(pieces), length };
+  if (length > maxWholeBytes) return { body: streamOf(pieces), length };
   const [only] = pieces;
-  if (pieces.length === 1 && only !== undefined) return { open: () => only, length };
-  const whole = length > maxJoinedBytes ? new Blob([...pieces]) : Buffer.concat(pieces, length);
-  return { open: () => whole, length };
+  if (pieces.length === 1 && only !== undefined) return { body: only, length };
+  return { body: length > maxJoinedBytes ? new Blob([...pieces]) : Buffer.concat(pieces, length), length };
 }
 
 function streamOf(pieces: readonly Bytes[]): ReadableStream<Bytes> {

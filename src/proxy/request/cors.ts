@@ -25,11 +25,8 @@ export function findPreflightResponse(request: Request, origins: CorsOrigins): R
 /** Replaces the backend's CORS headers with ours, so that every response carries them exactly once. */
 export function applyCors(headers: Headers, request: Request, origins: CorsOrigins): void {
   // Listed first: deleting while iterating skips names.
-  const backends = headers
-    .keys()
-    .filter((name) => name.startsWith("access-control-"))
-    .toArray();
-  for (const name of backends) headers.delete(name);
+  const backends = [...headers.keys()];
+  for (const name of backends) if (name.startsWith("access-control-")) headers.delete(name);
   if (origins !== "*") headers.append("vary", "Origin");
   const origin = allowedOrigin(request, origins);
   if (origin === undefined) return;

@@ -3,24 +3,29 @@
 //   opened -> arriving -> whole, or passed on -> released
 //                      -> ended, because it is too slow, or the slowest where room is needed: it holds nothing then
 //
-// It is taken as bytes arrive, at most `aheadBytes` ahead: what is only announced is open to others. The last quarter is for
-// the first body of a key that holds nothing, so that a few keys cannot lock out the others.
+// A body that comes too slowly ends with `request_timeout`; the least pace is higher while much is held (`look`). The budget
+// is taken as bytes arrive, at most `aheadBytes` ahead: what is only announced is open to others. The last quarter is for the
+// first body of a key that holds nothing, so that a few keys cannot lock out the others.
 
 import { ProxyError } from "../errors.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
-interface Budget {
-  maxBytes: number;
-  /** So that one key leaves room for the others. */
-  maxBytesPerKey: number;
-  monotonic: MonotonicClock;
-  total: number;
-  byKey: Map<KeyId, number>;
+/** The budget, with all bodies that it is for. */
+export class HeldBytes {
+  total = 0;
+  readonly byKey = new Map<KeyId, number>();
   /** In no order. */
-  arriving: HeldShare[];
+  readonly arriving: HeldShare[] = [];
   /** One for all bodies; undefined while none arrives. */
   timer: Timer | undefined;
+
+  /** @param maxBytesPerKey so that one key leaves room for the others */
+  constructor(
+    readonly maxBytes: number,
+    readonly maxBytesPerKey: number,
+    readonly monotonic: MonotonicClock,
+  ) {}
 }
 
 const aheadBytes = 1024 * 1024;
@@ -30,14 +35,6 @@ const [tickMs, windowMs] = [5000, 30_000];
 const youngMs = 10_000;
 /** The least pace in bytes per second, and that while more than half of the budget is used. */
 const [leastPace, leastPaceWhenUsed] = [2000, 64 * 1024];
-
-export type HeldBytes = ReturnType<typeof createHeldBytes>;
-
-export function createHeldBytes(maxBytes: number, maxBytesPerKey: number, monotonic: MonotonicClock) {
-  const counts = { total: 0, byKey: new Map<KeyId, number>(), arriving: [], timer: undefined };
-  const budget: Budget = { maxBytes, maxBytesPerKey, monotonic, ...counts };
-  return { open: (keyId: KeyId) => new HeldShare(budget, keyId) };
-}
 
 /** A share of the budget for the body of one request. */
 export class HeldShare implements Disposable {
@@ -54,9 +51,9 @@ export class HeldShare implements Disposable {
   onEnded: ((error: ProxyError) => void) | undefined;
   /** Its index among those that arrive; -1: it does not. */
   at = -1;
-  readonly #budget: Budget;
+  readonly #budget: HeldBytes;
 
-  constructor(budget: Budget, keyId: KeyId) {
+  constructor(budget: HeldBytes, keyId: KeyId) {
     this.#budget = budget;
     this.keyId = keyId;
   }
@@ -73,7 +70,7 @@ export class HeldShare implements Disposable {
       this.isFirst = !budget.byKey.has(this.keyId);
       const exceeds = findExceeded(budget, this, length) && findExceeded(budget, this, length, false);
       if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
-      take(budget, this, Math.min(length, aheadBytes));
+      this.take(Math.min(length, aheadBytes));
     }
     this.at = budget.arriving.push(this) - 1;
     this.length = length;
@@ -90,19 +87,29 @@ export class HeldShare implements Disposable {
     if (missing > 0) this.take(Math.max(missing, Math.min(length - takenBytes, aheadBytes)));
   }
 
-  /** No more of it is to arrive. */
-  finish(): void {
-    release(this.#budget, this, this.arrivedBytes);
-  }
-
-  /** Takes more. @throws ProxyError, taking nothing, if the budget is used up */
+  /** Takes more; if there is no room, the slowest make it. @throws ProxyError, taking nothing, if the budget is used up */
   take(bytes: number): void {
-    take(this.#budget, this, bytes);
+    const budget = this.#budget;
+    if (this.takenBytes === 0) this.isFirst = !budget.byKey.has(this.keyId);
+    for (;;) {
+      const exceeded = findExceeded(budget, this, bytes);
+      if (exceeded === undefined) return add(budget, this, bytes);
+      const slowest = findSlowest(budget, this, exceeded === "key's");
+      if (slowest === undefined || slowest === this) throw new ProxyError("too_many_bytes_held");
+      end(slowest, "too_many_bytes_held");
+    }
   }
 
-  /** Returns everything taken. */
-  release(): void {
-    release(this.#budget, this);
+  /** No more of it is to arrive. @param kept how much of it is held on */
+  release(kept = 0): void {
+    const { arriving } = this.#budget;
+    const last = this.at === -1 ? undefined : arriving.pop();
+    if (last !== undefined && last !== this) {
+      arriving[this.at] = last;
+      last.at = this.at;
+    }
+    this.at = -1;
+    if (kept < this.takenBytes) add(this.#budget, this, kept - this.takenBytes);
   }
 
   [Symbol.dispose](): void {
@@ -110,7 +117,7 @@ export class HeldShare implements Disposable {
   }
 }
 
-function add(budget: Budget, body: HeldShare, bytes: number): void {
+function add(budget: HeldBytes, body: HeldShare, bytes: number): void {
   const ofKey = (budget.byKey.get(body.keyId) ?? 0) + bytes;
   budget.total += bytes;
   body.takenBytes += bytes;
@@ -118,20 +125,9 @@ function add(budget: Budget, body: HeldShare, bytes: number): void {
   else budget.byKey.delete(body.keyId);
 }
 
-/** @param kept how much of it is held on */
-function release(budget: Budget, body: HeldShare, kept = 0): void {
-  const last = body.at === -1 ? undefined : budget.arriving.pop();
-  if (last !== undefined && last !== body) {
-    budget.arriving[body.at] = last;
-    last.at = body.at;
-  }
-  body.at = -1;
-  if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);
-}
-
 /** Which part of the budget so many bytes more would exceed. @param withAhead what is taken and has not arrived counts too */
 function findExceeded(
-  budget: Budget,
+  budget: HeldBytes,
   { keyId, isFirst }: HeldShare,
   bytes: number,
   withAhead = true,
@@ -142,27 +138,15 @@ function findExceeded(
   return total - ahead + bytes > (isFirst ? maxBytes : maxBytes * 0.75) ? "whole" : undefined;
 }
 
-const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
+const aheadOf = ({ arriving }: HeldBytes, keyId?: KeyId): number =>
   arriving.reduce(
     (sum, one) => ((keyId ?? one.keyId) === one.keyId ? sum + one.takenBytes - one.arrivedBytes : sum),
     0,
   );
 
-/** If there is no room, the slowest make it. @throws ProxyError, taking nothing */
-function take(budget: Budget, body: HeldShare, bytes: number): void {
-  if (body.takenBytes === 0) body.isFirst = !budget.byKey.has(body.keyId);
-  for (;;) {
-    const exceeded = findExceeded(budget, body, bytes);
-    if (exceeded === undefined) return add(budget, body, bytes);
-    const slowest = findSlowest(budget, body, exceeded === "key's");
-    if (slowest === undefined || slowest === body) throw new ProxyError("too_many_bytes_held");
-    end(budget, slowest, "too_many_bytes_held");
-  }
-}
-
 /** The youngest of equals. The first body of a key makes room for those of others alone. */
 function findSlowest(
-  { arriving, monotonic }: Budget,
+  { arriving, monotonic }: HeldBytes,
   { keyId, isFirst }: HeldShare,
   isOfKey: boolean,
 ): HeldShare | undefined {
@@ -176,17 +160,17 @@ function findSlowest(
   return arriving.filter(makesRoom).toSorted(slower)[0];
 }
 
-function end(budget: Budget, body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): void {
-  release(budget, body);
+function end(body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): void {
+  body.release();
   body.onEnded?.(new ProxyError(code));
 }
 
-function look(budget: Budget): void {
+function look(budget: HeldBytes): void {
   const now = budget.monotonic();
   // A copy, as those that end leave.
   for (const body of budget.arriving.slice()) {
     const least = budget.total > budget.maxBytes / 2 ? leastPaceWhenUsed : leastPace;
-    if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(budget, body, "request_timeout");
+    if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(body, "request_timeout");
     body.marks.push(body.arrivedBytes);
     if (body.marks.length > windowMs / tickMs) body.marks.shift();
   }

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
-import { rateLimitHeaders } from "./admit.ts";
+import { rateLimitHeaders } from "./limit-refusals.ts";
 import type { LimitName, Subject } from "../../domain/keys.ts";
 import { listModelNames, type ModelNames, resolveModel } from "../rewrite/model-names.ts";
 
@@ -19,16 +19,7 @@ export interface OwnKey {
 const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
 
 /** Describes a key to its holder, or its models to opencode. @throws ProxyError for all but a GET of these */
-export async function respondAtOwnPath({
-  method,
-  path,
-  names,
-  mayUse,
-  subjects,
-  find,
-  wall,
-  log,
-}: {
+export async function respondAtOwnPath(asked: {
   method: string;
   path: string;
   names: ModelNames;
@@ -41,6 +32,7 @@ export async function respondAtOwnPath({
   wall: WallClock;
   log: Log;
 }): Promise<Response> {
+  const { method, path, names, mayUse, subjects, find, wall, log } = asked;
   if (path === openCodeModels && method === "GET") return respondWithOpenCodeModels(names, mayUse);
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
   if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed", onlyRead);

@@ -2,10 +2,11 @@
 // the log and the choice of a backend get to know of a request.
 //
 // It keeps true: a path with `..` gets no further than this guard. A step takes what it needs as arguments, sends
-// nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so has the budget
-// for those that are held (`held-bytes.ts`).
+// nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so have the budget
+// for those that are held and the least pace of slow ones (`held-bytes.ts`). What limits say is in `limit-refusals.ts`.
 
-import { findCredential, type KeyRules, matchesGlob } from "../../domain/keys.ts";
+import { findCredential } from "../../domain/credential.ts";
+import { type KeyRules, matchesGlob } from "../../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../../domain/limits.ts";
 import { ProxyError } from "../errors.ts";
 
@@ -83,11 +84,14 @@ export function guardedPatterns(): string[] {
  * Remove with the patterns.
  */
 function holdsDotDot({ params, url }: Bun.BunRequest): boolean {
-  const segments = Object.values(params);
-  if (segments.some(hasDotDot)) return true;
-  const unclear = segments.filter((segment) => segment.includes("\ufffd"));
-  if (unclear.length === 0) return false;
-  return unclear.some((segment) => /\\|\.$/.test(segment)) || hasDotDot(withoutQuery(findPathAndQuery(url) ?? ".."));
+  let isUnclear = false;
+  for (const segment of Object.values(params)) {
+    if (hasDotDot(segment)) return true;
+    if (!segment.includes("\ufffd")) continue;
+    if (/\\|\.$/.test(segment)) return true;
+    isUnclear = true;
+  }
+  return isUnclear && hasDotDot(withoutQuery(findPathAndQuery(url) ?? ".."));
 }
 
 /** No honest client encodes a path more often than this. */
@@ -117,14 +121,12 @@ function isBelowV1(url: string): boolean {
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /**
- * What a request asks for, percent-encoding as it came.
+ * The path that a request asks for, percent-encoding as it came.
+ * @param pathAndQuery empty if the host is invalid
  * @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted
  */
-export function readTarget(
-  request: Request,
-  pathAndQuery = findPathAndQuery(request.url),
-): Record<"path" | "pathAndQuery", string> {
-  if (pathAndQuery === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
+export function readTarget(request: Request, pathAndQuery: string): string {
+  if (pathAndQuery === "" || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
   if (!pathAndQuery.startsWith("/v1/")) {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
   }
@@ -134,7 +136,7 @@ export function readTarget(
   // Other upgrades may be ignored: Java's client offers HTTP/2 with each request.
   const upgrade = request.headers.get("upgrade");
   if (upgrade?.toLowerCase().includes("websocket") === true) throw new ProxyError("upgrade_not_supported");
-  return { path: withoutQuery(pathAndQuery), pathAndQuery };
+  return withoutQuery(pathAndQuery);
 }
 
 /** An unreserved character (RFC 3986 section 2.3), `#`, or `%u0063`: which path it is would depend on who reads it. */

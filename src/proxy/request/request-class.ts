@@ -1,5 +1,5 @@
 import { indexOfBytes } from "../json/bytes.ts";
-import type { Program } from "../rewrite/client-rules.ts";
+import type { Program } from "../../domain/requests.ts";
 
 interface HeaderSign {
   class: string;

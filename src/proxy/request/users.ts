@@ -15,6 +15,7 @@ import {
   subjectOf,
   type UserId,
 } from "../../domain/keys.ts";
+import { parseJson } from "../../domain/json.ts";
 import { hasLimit, lowestPriority, tightestLimits } from "../../domain/limits.ts";
 import type { Log } from "../../log/log.ts";
 import { msPerMinute } from "../../time/seoul.ts";
@@ -37,13 +38,12 @@ const maxNameLength = 120;
 const skewMs = 60_000;
 const openWebUi = "x-openwebui-user-";
 
-/** Tells the headers in which a key reads its user: no backend gets them. Undefined: there are none. */
-export function userHeadersOf({ users_from: from }: KeyRules): ((name: string) => boolean) | undefined {
-  if (from === null || from === "body") return undefined;
+/** Tells the headers in which a key reads its user, by its `users_from`: no backend gets them. */
+export function userHeadersOf(from: string): (name: string) => boolean {
   // As backends read the other spelling.
   const read = (name: string): string => name.replaceAll("_", "-");
   if (from.startsWith("header:")) return (name) => `header:${read(name)}` === from;
-  return (name) => read(name).startsWith(openWebUi);
+  return (name) => from !== "body" && read(name).startsWith(openWebUi);
 }
 
 export interface UsersDeps {
@@ -87,10 +87,22 @@ export class Users {
     return this.#keyOf({ ...seen, name }, key, rules);
   }
 
-  async #keyOf(seen: SeenUser | UserId, key: ActiveKey, rules: KeyRules) {
-    const user = await lookUp(() => this.#deps.seeUser(seen), "User", this.#deps.log);
+  /** The user's team holds in place of the key's, and the key's limits for its users where the user has none. */
+  async #keyOf(seen: SeenUser | UserId, key: ActiveKey, rules: KeyRules): Promise<ActiveKey> {
+    const user = await lookUp(this.#deps.seeUser, seen, "User", this.#deps.log);
     if (!user.isActive) throw new ProxyError("user_inactive");
-    return keyOfUser(key, rules, user);
+    const { id, limits, priority, team } = user;
+    const all = key.subjects ?? [{ id: key.id, limits: rules }];
+    const subjects: Subject[] = team === undefined ? [...all] : all.filter((one) => one.team === undefined);
+    const own = limits ?? rules.user_limits;
+    if (own !== null) subjects.push({ id: subjectOf(id), limits: own, isUser: true });
+    if (team !== undefined) subjects.push({ id: subjectOf(team.id), limits: team.limits, team: team.name });
+    const limited = subjects.filter((one) => hasLimit(one.limits));
+    const { teamId } = team === undefined ? key : { teamId: team.id };
+    const of = { id: key.id, userId: id, ...(teamId !== undefined && { teamId }) };
+    const tightest = tightestLimits(subjects);
+    tightest.priority = lowestPriority([tightest.priority, priority]);
+    return { ...of, rules: { ...rules, ...tightest }, subjects: limited };
   }
 
   #identityIn(headers: Headers, { id }: ActiveKey, { users_from: from, users_secrets: secrets }: KeyRules) {
@@ -141,14 +153,8 @@ function decoded(text: string): string {
   }
 }
 
-function objectOf(part: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString());
-    return Object(value) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
-}
+const objectOf = (part: string): Readonly<Record<string, unknown>> =>
+  Object(parseJson(Buffer.from(part, "base64url").toString())) as Record<string, unknown>;
 
 /** OpenAI's members: the older one is still sent by most. Others name a device or a session. */
 async function identityInBody(body: Uint8Array | undefined, party: Party): Promise<Identity | undefined> {
@@ -160,19 +166,4 @@ async function identityInBody(body: Uint8Array | undefined, party: Party): Promi
     if (slot.kind === "string") return named(findString(body, slot) ?? "x".repeat(maxIdBytes + 1));
   }
   return undefined;
-}
-
-/** The user's team holds in place of the key's, and the key's limits for its users where the user has none. */
-function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, priority, team }: FoundUser): ActiveKey {
-  const all = key.subjects ?? [{ id: key.id, limits: rules }];
-  const subjects: Subject[] = team === undefined ? [...all] : all.filter((one) => one.team === undefined);
-  const own = limits ?? rules.user_limits;
-  if (own !== null) subjects.push({ id: subjectOf(id), limits: own, isUser: true });
-  if (team !== undefined) subjects.push({ id: subjectOf(team.id), limits: team.limits, team: team.name });
-  const limited = subjects.filter((one) => hasLimit(one.limits));
-  const { teamId } = team === undefined ? key : { teamId: team.id };
-  const of = { id: key.id, userId: id, ...(teamId !== undefined && { teamId }) };
-  const tightest = tightestLimits(subjects);
-  tightest.priority = lowestPriority([tightest.priority, priority]);
-  return { ...of, rules: { ...rules, ...tightest }, subjects: limited };
 }

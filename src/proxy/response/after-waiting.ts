@@ -4,8 +4,8 @@ import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { beginsEvents, maxHeldEventBytes } from "../stream/events.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../stream/body-kind.ts";
-import { isObject } from "../stream/event-usage.ts";
+import { createDecodedStream, kindOf, mediaTypeOf } from "../stream/body-kind.ts";
+import { isObject } from "../stream/usage.ts";
 import { event, isMessagesPath } from "./dialect.ts";
 import { readWhole } from "./pump.ts";
 
@@ -44,10 +44,13 @@ async function findEvents(
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   const { ok, headers, body } = upstream.response;
   if (!ok || body === null) return undefined;
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  if (isEventStream(kind)) return decompressBody(body, kind);
-  if (isJson(kind)) return eventsOf(decompressBody(body, kind));
-  return mayBeEventStream(kind) ? sniffEvents(upstream, body.getReader(), eventsOf) : undefined;
+  const { isEventStream, isJson, isSniffed, isPlain, encodings } = kindOf(
+    headers.get("content-type"),
+    headers.get("content-encoding"),
+  );
+  if (isEventStream) return createDecodedStream(body, encodings);
+  if (isJson) return eventsOf(createDecodedStream(body, encodings));
+  return isSniffed && isPlain ? sniffEvents(upstream, body.getReader(), eventsOf) : undefined;
 }
 
 /** Small servers set no type, or `text/plain`. */
@@ -118,8 +121,8 @@ const eventsOfMessageJson: EventsOf = (json) => {
 /** Why there is no stream, in the backend's own words if it has some. */
 async function readRefusal(upstream: UpstreamResponse): Promise<unknown> {
   const { status, headers } = upstream.response;
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  const body = isJson(kind) ? await readWhole(upstream, maxHeldEventBytes) : undefined;
+  const { isJson } = mediaTypeOf(headers.get("content-type"));
+  const body = isJson ? await readWhole(upstream, maxHeldEventBytes) : undefined;
   const { message, ...members } = body instanceof Uint8Array ? errorIn(body) : {};
   return unexpectedResponse(status, typeof message === "string" ? message : "", members);
 }

@@ -1,12 +1,11 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import { AbortReason } from "../upstream/abort-reason.ts";
-import { type BodyHeaders, isPlain, isEventStream, isJson } from "../stream/body-kind.ts";
+import { type BodyKind, kindOf, mediaTypeOf } from "../stream/body-kind.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import { type LateFailure, Progress } from "../stream/flags.ts";
-import { Passage, readWholeUsage } from "../stream/passage.ts";
-import type { ResponseListener } from "../stream/usage.ts";
-import type { UsageShape } from "../stream/event-usage.ts";
+import { Passage, readWholeUsage, type ResponseListener } from "../stream/passage.ts";
+import type { UsageShape } from "../stream/usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
@@ -23,7 +22,7 @@ import {
 } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
-import { nothingSeen, OutputObserver, type SeenOutput } from "../stream/output.ts";
+import { nothingSeen, OutputObserver } from "../stream/output.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -80,7 +79,7 @@ export class Count {
     const { turns, streamOptions } = getEndpoint(path);
     const isCreate = method === "POST" && (turns !== undefined || streamOptions);
     const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
-    this.#isStream = tracker.record.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
+    this.#isStream = tracker.record.streamed && kindOf(null, response.headers.get("content-encoding")).isPlain;
     const isInInput = counted.cachedInInput;
     this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isInInput });
     this.#listener = { observer: this.#charge?.output, progress };
@@ -89,7 +88,7 @@ export class Count {
 
   /** Charged by an estimate. */
   get estimatedTokens(): number {
-    return this.#charge?.estimatedTokens ?? 0;
+    return this.#charge?.total.estimatedTokens ?? 0;
   }
 
   /** What the usage looks like that has passed; undefined before there is a passage. */
@@ -97,13 +96,13 @@ export class Count {
     return this.#passage?.shape();
   }
 
-  createPassage(headers: BodyHeaders, filter: EventFilter | undefined): Passage {
+  createPassage(kind: BodyKind, filter: EventFilter | undefined): Passage {
     const listener = this.#rule === "none" ? undefined : this.#listener;
-    return (this.#passage = new Passage(headers, { listener, filter }));
+    return (this.#passage = new Passage(kind, { listener, filter }));
   }
 
-  async readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage> {
-    return this.#rule === "none" ? noUsage : readWholeUsage(body, headers, this.#listener);
+  async readWhole(body: Uint8Array, kind: BodyKind): Promise<Usage> {
+    return this.#rule === "none" ? noUsage : readWholeUsage(body, kind, this.#listener);
   }
 
   /** Finds how it failed, unless it has counted. @param isWhole it has come to its end */
@@ -224,11 +223,10 @@ export const isCacheApart = (usage: Usage, path: string, isInInput = false): boo
 export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
   const { method, path, response } = charged;
   const isKnown = mayGenerate(method, path);
-  const type = { contentType: response.headers.get("content-type") };
-  const isStream = isEventStream(type);
+  const { isEventStream: isStream, isJson } = mediaTypeOf(response.headers.get("content-type"));
   if (!isKnown && !(isStream && method === "POST")) return undefined;
   // What the Messages API wrote into a cache is in no count.
-  const output = isJson(type) && getEndpoint(path).folder !== "messages" ? undefined : new OutputObserver(isKnown);
+  const output = isJson && getEndpoint(path).folder !== "messages" ? undefined : new OutputObserver(isKnown);
   return new ResponseCharge(charged, isKnown, isStream, output);
 }
 
@@ -237,7 +235,8 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
  * estimate by how the response ended.
  */
 class ResponseCharge {
-  #total: Charge = { besideTokens: 0, estimatedTokens: 0 };
+  /** All that was owed, and the part of it that is estimated. */
+  total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   /** @param output undefined if the usage of a response tells all that is charged for it */
   constructor(
@@ -247,29 +246,32 @@ class ResponseCharge {
     readonly output: OutputObserver | undefined,
   ) {}
 
+  /** What the backend did not report of a stream is estimated by what it showed. */
   #owe(usage: Usage, isWhole: boolean, isFailed = false): Charge {
     const { inputTokens, outputTokens } = usage;
     const { reservation, path, isInInput } = this.charged;
-    const { inputTokens: estimatedInput, tokens, prompts } = reservation;
     const seen = this.output?.seen() ?? nothingSeen;
     const cache = isCacheApart(usage, path, isInInput) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
-    const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
+    const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * reservation.prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
-    const whole = isFailed || input + output > 0 ? 0 : tokens;
-    // On another path, a stream without output may be of anything.
-    const generates = this.isKnown || seen.estimatedTokens > 0;
-    const ofStream = generates ? estimateStream({ input, output, isWhole }, seen, isFailed ? 0 : estimatedInput) : 0;
-    const estimatedTokens = this.isStream ? ofStream : whole;
+    let estimatedTokens = isFailed || input + output > 0 ? 0 : reservation.tokens;
+    if (this.isStream) {
+      const isReported = output > 0 && !seen.isOpening && (isWhole || !seen.hasUnreportedChoice);
+      const ofInput = isFailed || input > 0 ? 0 : reservation.inputTokens;
+      const ofOutput = isReported ? 0 : Math.max(0, seen.estimatedTokens - output);
+      // On another path, a stream without output may be of anything.
+      estimatedTokens = this.isKnown || seen.estimatedTokens > 0 ? ofInput + ofOutput : 0;
+    }
     return { besideTokens: input + output - inputTokens - outputTokens + estimatedTokens, estimatedTokens };
   }
 
   /** @param isWhole the response has come to its end. @returns what is owed since the last call */
   owed(usage: Usage, isWhole: boolean): Charge {
-    const before = this.#total;
-    this.#total = this.#owe(usage, isWhole);
+    const before = this.total;
+    this.total = this.#owe(usage, isWhole);
     return {
-      besideTokens: this.#total.besideTokens - before.besideTokens,
-      estimatedTokens: this.#total.estimatedTokens - before.estimatedTokens,
+      besideTokens: this.total.besideTokens - before.besideTokens,
+      estimatedTokens: this.total.estimatedTokens - before.estimatedTokens,
     };
   }
 
@@ -279,13 +281,8 @@ class ResponseCharge {
    */
   owedUncounted(usage: Usage, isFailed: boolean): number {
     const all = chargedTokens({ ...usage, ...this.#owe(usage, false, isFailed) });
-    this.#total = { besideTokens: all, estimatedTokens: all };
+    this.total = { besideTokens: all, estimatedTokens: all };
     return all;
-  }
-
-  /** The part of what was owed that is estimated. */
-  get estimatedTokens(): number {
-    return this.#total.estimatedTokens;
   }
 }
 
@@ -295,16 +292,6 @@ export const mayGenerate = (method: string, path: string): boolean => method ===
 /** Whether the output of a stream that was cut stands in its counts. */
 export const isOutputReported = ({ outputTokens }: Usage, shape: UsageShape | undefined): boolean =>
   outputTokens > 0 && shape?.outputIsOpening !== true;
-
-/** What the backend did not report of a stream. @param input with `output`, what it did */
-function estimateStream(
-  { input, output, isWhole }: { input: number; output: number; isWhole: boolean },
-  { estimatedTokens, isOpening, hasUnreportedChoice }: SeenOutput,
-  estimatedInput: number,
-): number {
-  const isReported = output > 0 && !isOpening && (isWhole || !hasUnreportedChoice);
-  return (input > 0 ? 0 : estimatedInput) + (isReported ? 0 : Math.max(0, estimatedTokens - output));
-}
 
 /** Charges an estimate and counts nothing. */
 export const chargeEvent = (

@@ -1,6 +1,6 @@
 import { type ErrorBody, errorBody, errorKindOf } from "../errors.ts";
-import { programOf } from "../rewrite/client-rules.ts";
-import type { Heartbeats, Meter } from "../stream/transform-stream.ts";
+import { programOf } from "../../domain/requests.ts";
+import type { Heartbeats, Meter } from "../stream/meter.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 
 /** How what is ours in a stream is said to its client. */

@@ -1,11 +1,11 @@
-import { findString, latin1, isString } from "../json/bytes.ts";
+import { findString, indexOfBytes, latin1, isString } from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { findDataLine } from "../stream/events.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { isJson, isPlain } from "../stream/body-kind.ts";
+import { kindOf } from "../stream/body-kind.ts";
 import { readAlready, readOrRelease } from "./pump.ts";
 
 /** vLLM's, from renderers/params.py of 0.16 and 0.30, and serving_engine.py, serving_responses.py and processor.py of 0.10 to 0.14. */
@@ -61,10 +61,7 @@ const code = "context_length_exceeded";
  * @param form of a whole response, or of the event `response.failed`
  * @returns undefined if it is no such refusal, or has the code
  */
-export function markFullContext(
-  bytes: Uint8Array<ArrayBuffer>,
-  form: "body" | "event",
-): Uint8Array<ArrayBuffer> | undefined {
+export function markFullContext(bytes: Uint8Array, form: "body" | "event"): Uint8Array<ArrayBuffer> | undefined {
   const [object, type, message, own] = [createSlot(), createSlot(), createSlot(), createSlot()];
   const [topMessage, topCode] = [createSlot(), createSlot()];
   const error = createSlot({ members: { message, code: own } });
@@ -95,8 +92,8 @@ export const maxRefusalBytes = 64 * 1024;
 /** Does so with a whole response, if it is a refusal. @param onMarked called if it did */
 export async function markRefusal(upstream: UpstreamResponse, onMarked: () => void): Promise<UpstreamResponse> {
   const { status, headers } = upstream.response;
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  if (status !== 400 || !isJson(kind) || !isPlain(kind)) return upstream;
+  const { isJson, isPlain } = kindOf(headers.get("content-type"), headers.get("content-encoding"));
+  if (status !== 400 || !isJson || !isPlain) return upstream;
   const read = await readOrRelease(upstream, maxRefusalBytes);
   const marked = read instanceof Uint8Array ? markFullContext(read, "body") : undefined;
   if (marked !== undefined) onMarked();
@@ -104,8 +101,7 @@ export async function markRefusal(upstream: UpstreamResponse, onMarked: () => vo
 }
 
 const failedMark = Buffer.from("response.failed");
-const hasFailed = (events: Uint8Array): boolean =>
-  Buffer.from(events.buffer, events.byteOffset, events.length).includes(failedMark);
+const hasFailed = (events: Uint8Array): boolean => indexOfBytes(events, failedMark, 0) >= 0;
 
 /** Does the same with the event that says that a stream failed. @param onMarked called if it did */
 export function fullContextFilter(onMarked: () => void): EventFilter {
@@ -113,7 +109,7 @@ export function fullContextFilter(onMarked: () => void): EventFilter {
     const line = hasFailed(event) ? findDataLine(event) : undefined;
     if (line === undefined) return event;
     const { start, end } = line;
-    const marked = markFullContext(new Uint8Array(event.subarray(start, end)), "event");
+    const marked = markFullContext(event.subarray(start, end), "event");
     if (marked === undefined) return event;
     onMarked();
     return Buffer.concat([event.subarray(0, start), marked, event.subarray(end)]);

@@ -3,7 +3,7 @@ import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { type BrokenStream, endEarly } from "./dialect.ts";
-import type { Meter } from "../stream/transform-stream.ts";
+import type { Meter } from "../stream/meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;

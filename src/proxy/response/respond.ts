@@ -12,16 +12,16 @@ import { failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
-import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
+import type { UsageAdded } from "../rewrite/requested-stream.ts";
 import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../stream/body-kind.ts";
+import { type BodyKind, createDecodedStream, kindOf } from "../stream/body-kind.ts";
 import type { UsageHabits } from "../stream/usage.ts";
 import { dialectOf } from "./dialect.ts";
 import { Count, type CountDeps, type CountedResponse } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";
-import { createStreamUsageFilter } from "../stream/filter.ts";
-import { Meter } from "../stream/transform-stream.ts";
+import { StreamUsageFilter } from "../stream/filter.ts";
+import { Meter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import { type Usage, noUsage } from "../../domain/usage.ts";
@@ -62,18 +62,22 @@ export class ClientResponse {
   readonly #init: ResponseInit;
   readonly #headers: Headers;
   /** How the body is to be read. */
-  readonly #kind: BodyHeaders;
+  #kind: BodyKind;
   readonly #count: Count;
+  /** What the client must not see is taken out of a stream. */
+  readonly #isFiltered: boolean;
 
   constructor(responding: Responding, deps: RespondDeps) {
-    const { response } = responding.upstream;
+    const { upstream, usageAdded } = responding;
+    const { response } = upstream;
     this.#responding = responding;
     this.#deps = deps;
-    this.#upstream = responding.upstream;
+    this.#upstream = upstream;
+    this.#isFiltered = usageAdded.includeUsage || usageAdded.continuousUsage;
     const headers = clientResponseHeaders(response.headers, deps.sharesOrigin);
     this.#init = { status: response.status, statusText: response.statusText, headers };
     this.#headers = headers;
-    this.#kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+    this.#kind = kindOf(headers.get("content-type"), headers.get("content-encoding"));
     this.#count = new Count(responding, deps);
   }
 
@@ -82,16 +86,15 @@ export class ClientResponse {
    * sent yet
    */
   async make(): Promise<Response> {
-    const { tracker, method, usageAdded, modelList: due } = this.#responding;
+    const { tracker, method, modelList: due } = this.#responding;
     const { response } = this.#upstream;
     tracker.record.status = response.status;
     if (method === "HEAD" || response.body === null) return this.#withoutBody();
-    const isFiltered = usageAdded.includeUsage || usageAdded.continuousUsage;
-    const plain = isFiltered ? this.#decompressForFilter(response.body) : undefined;
+    const plain = this.#isFiltered ? this.#decompressForFilter(response.body) : undefined;
     if (plain !== undefined) return this.#stream(plain);
     // No other success may show what the client must not see.
     const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
-    if (edit !== undefined || (!isPlainEventStream(this.#kind) && isShort(response))) return this.#whole(edit);
+    if (edit !== undefined || (!this.#kind.isPlainEvents && isShort(response))) return this.#whole(edit);
     return this.#stream();
   }
 
@@ -100,11 +103,11 @@ export class ClientResponse {
    * from it.
    */
   #decompressForFilter(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> | undefined {
-    if (!isEventStream(this.#kind) || isPlainEventStream(this.#kind)) return undefined;
-    const plain = decompressBody(body, this.#kind);
+    if (!this.#kind.isEventStream || this.#kind.isPlain) return undefined;
+    const plain = createDecodedStream(body, this.#kind.encodings);
     if (plain === undefined) return undefined;
     this.#headers.delete("content-encoding");
-    this.#kind.contentEncoding = null;
+    this.#kind = kindOf(this.#headers.get("content-type"), null);
     return plain;
   }
 
@@ -130,7 +133,7 @@ export class ClientResponse {
     await this.#finish(await this.#count.readWhole(read, this.#kind));
     this.#headers.delete("content-length");
     const body = edited ?? read;
-    return new Response(this.#kind.contentType === null ? streamOf(body) : body, this.#init);
+    return new Response(this.#headers.has("content-type") ? body : streamOf(body), this.#init);
   }
 
   async #refuseUnedited(): Promise<AbortReason> {
@@ -151,11 +154,11 @@ export class ClientResponse {
     const response = body && new Response(body, this.#upstream.response);
     if (response !== undefined) this.#upstream = { ...this.#upstream, response };
     // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
-    const isPlain = isPlainEventStream(this.#kind);
+    const isPlain = this.#kind.isPlainEvents;
     // Bun frames a streamed body itself.
     this.#headers.delete("content-length");
-    const usageFilter = usageAdded === noUsageAdded ? undefined : createStreamUsageFilter(usageAdded, keepsUsage);
-    const filter = isPlain ? (usageFilter ?? (onFullContext && fullContextFilter(onFullContext))) : undefined;
+    const marks = isPlain && onFullContext ? fullContextFilter(onFullContext) : undefined;
+    const filter = isPlain && this.#isFiltered ? new StreamUsageFilter(usageAdded, keepsUsage) : marks;
     const passage = count.createPassage(this.#kind, filter);
     tracker.readUsage = () => passage.seen();
     tracker.content = count.progress;

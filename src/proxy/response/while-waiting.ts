@@ -1,7 +1,7 @@
 import type { Place } from "../../domain/admissions.ts";
 import { dialectOf, errorFrame, lastFrameMs } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
-import { withoutByteOrderMark } from "../stream/transform-stream.ts";
+import { withoutByteOrderMark } from "../stream/meter.ts";
 
 const utf8 = new TextEncoder();
 

@@ -2,7 +2,13 @@ import { parseJson } from "../../domain/json.ts";
 import { isString, latin1, utf8 } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import { copyValue, createSlot, type JsonSlot, type Span } from "../json/slots.ts";
-import type { BodyRule } from "./rules.ts";
+
+/** A client rule about one member of a body: what it watches, and what it makes of it. */
+export interface BodyRule {
+  member: "system" | "tools";
+  slot: JsonSlot;
+  edit: (editor: JsonEditor, bytes: Uint8Array) => void;
+}
 
 const billingHeader = "x-anthropic-billing-header:";
 

@@ -3,28 +3,17 @@ import { readJsonInSteps, type Steps } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import type { Engine } from "../../domain/backends.ts";
 import type { ClientRule, ClientRules } from "../../domain/models.ts";
-import { dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
+import { type Program, programOf } from "../../domain/requests.ts";
+import { type BodyRule, dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
 import { createTurnSlot, developerToSystem, systemTurnsToUser, type TurnReader } from "./client-rules-turns.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { EngineContext } from "./engine-members.ts";
-import type { BodyRule } from "./rules.ts";
 
 /** What `auto` goes by. */
 export interface ClientContext extends EngineContext {
   userAgent: string | null;
 }
-
-/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
-const programs = ["claude-cli", "codex", "opencode"] as const;
-
-export type Program = (typeof programs)[number];
-
-/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
-const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
-
-export const programOf = (userAgent: string | undefined): Program | undefined =>
-  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
 
 interface Need {
   program: Program;
@@ -116,24 +105,25 @@ export function* mendInSteps(
   const marksFullContext = due.includes("full_context_code");
   if (due.length === Number(marksFullContext)) return { kinds: [], first: undefined, marksFullContext };
   const run = developerToSystem(endpoint.turns === "input");
-  const readers: Partial<Record<ClientRule, TurnReader>> = {
+  const all: Partial<Record<ClientRule, TurnReader | BodyRule>> = {
     system_turns_to_user: systemTurnsToUser(),
     developer_to_system: run,
-  };
-  const bodyRules: Partial<Record<ClientRule, BodyRule>> = {
     drop_billing_line: dropBillingLine(),
     function_tools_only: functionToolsOnly(),
   };
   const members: Record<string, JsonSlot> = {};
-  const turnReaders = due.flatMap((rule) => readers[rule] ?? []);
-  if (endpoint.turns !== undefined && turnReaders.length > 0) members[endpoint.turns] = createTurnSlot(turnReaders);
-  for (const { member, slot } of due.flatMap((rule) => bodyRules[rule] ?? [])) members[member] = slot;
+  const readers: TurnReader[] = [];
+  for (const one of due.flatMap((rule) => all[rule] ?? [])) {
+    if ("slot" in one) members[one.member] = one.slot;
+    else readers.push(one);
+  }
+  if (endpoint.turns !== undefined && readers.length > 0) members[endpoint.turns] = createTurnSlot(readers);
   yield* readJsonInSteps(bytes, createSlot({ members }));
 
   const kinds: ClientRule[] = [];
   for (const rule of due) {
     const before = editor.edits.length;
-    (readers[rule] ?? bodyRules[rule])?.edit(editor, bytes);
+    all[rule]?.edit(editor, bytes);
     if (editor.edits.length > before) kinds.push(rule);
   }
   return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined, marksFullContext };

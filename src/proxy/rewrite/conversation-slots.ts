@@ -23,18 +23,18 @@ const leadingMessages = 2;
  * @param onMessage called with each message
  */
 export function createConversationSlots(onMessage?: OnMessage) {
-  const system = createTextSlot();
+  const [system, content] = [createTextSlot(), createTextSlot()];
   const role = createSlot();
-  const content = createTextSlot();
   const first = { value: createSlot(), isSystem: false, content: createSlot() };
   /** Undefined for a message of another role. */
   const leading: (Text | undefined)[] = [];
-  const userTexts = createLatestTexts(maxUserMessages);
+  /** The latest, and at most as many again before them. */
+  const userTexts: Text[] = [];
 
   function clear(): void {
     first.value.kind = "absent";
     leading.length = 0;
-    userTexts.clear();
+    userTexts.length = 0;
   }
 
   const message = createSlot({
@@ -52,7 +52,10 @@ export function createConversationSlots(onMessage?: OnMessage) {
         if (isInstruction(bytes, role)) leading.push(content.getText());
         else if (isUser || isString(bytes, role, "assistant")) leading.push(undefined);
       }
-      if (isUser) userTexts.keep(content);
+      if (!isUser) return;
+      const text = content.getText();
+      // An empty part counts as one byte.
+      if (lengthOf(text) > 1 && userTexts.push(text) === 2 * maxUserMessages) userTexts.splice(0, maxUserMessages);
     },
   });
   const messages = createSlot({ element: message, onStart: clear });
@@ -60,8 +63,8 @@ export function createConversationSlots(onMessage?: OnMessage) {
   return {
     messages,
     system: system.slot,
-    /** Undefined if `messages` is not a list, or empty. */
-    findFirst: (): FirstMessage | undefined => (first.value.kind === "absent" ? undefined : first),
+    /** Its value is absent if `messages` is not a list, or empty. */
+    first,
     /**
      * The messages that are read for the language: the member `system`, the first two if they are system messages, the
      * latest of the user. Tools and images are left out.
@@ -72,7 +75,7 @@ export function createConversationSlots(onMessage?: OnMessage) {
       for (const text of leading) {
         list.push(text === undefined ? otherMessage : messageOf(bytes, "system", text, systemSample));
       }
-      for (const text of userTexts.list()) list.push(messageOf(bytes, "user", text, userSample));
+      for (const text of userTexts.slice(-maxUserMessages)) list.push(messageOf(bytes, "user", text, userSample));
       return list;
     },
     /** Forgets the texts before the next body is read. */
@@ -86,16 +89,18 @@ const otherMessage: ConversationMessage = { role: "other", text: "" };
 function messageOf(bytes: Uint8Array, role: string, spans: Text, sample: Sample): ConversationMessage {
   let text: string | undefined;
   const length = lengthOf(spans);
+  const isWhole = length <= 8 * (sample.head + sample.tail);
   return {
     role,
     get text() {
-      text ??= decodeText(bytes, spans, sample);
-      return text;
+      return (text ??= isWhole
+        ? spans.map((part) => decodeString(bytes, part)).join("\n")
+        : decodeEnds(bytes, spans, sample));
     },
     raw: {
       length,
       get parts() {
-        return isDecodedWhole(length, sample) ? spans.map(({ start, end }) => bytes.subarray(start, end)) : undefined;
+        return isWhole ? spans.map(({ start, end }) => bytes.subarray(start, end)) : undefined;
       },
     },
   };
@@ -108,19 +113,15 @@ function lengthOf(text: Text): number {
   return length;
 }
 
-const isDecodedWhole = (length: number, { head, tail }: Sample): boolean => length <= 8 * (head + tail);
-
 /** One string or the strings of several parts, without their quotes. */
 type Text = readonly Span[];
-
-/** A slot for a text as messages hold it: a string, or an array whose parts of type `text` are strings. */
-type TextSlot = ReturnType<typeof createTextSlot>;
 
 const noText: Text = [];
 const noPart: Span = { start: 0, end: 0 };
 /** If a text has more parts, those in the middle are not read. */
 const maxParts = 64;
 
+/** A slot for a text as messages hold it: a string, or an array whose parts of type `text` are strings. */
 function createTextSlot() {
   const type = createSlot();
   const text = createSlot();
@@ -149,36 +150,8 @@ function createTextSlot() {
   return { slot, getText };
 }
 
-/** The latest of any number of texts, in memory for twice those kept. */
-function createLatestTexts(maxTexts: number) {
-  const kept: Text[] = [];
-  return {
-    /** Keeps what the slot holds, unless it is empty. */
-    keep({ getText }: TextSlot): void {
-      const text = getText();
-      if (isEmpty(text)) return;
-      if (kept.push(text) === 2 * maxTexts) kept.splice(0, maxTexts);
-    },
-    clear(): void {
-      kept.length = 0;
-    },
-    /** In the order in which they were kept. */
-    list: (): Text[] => kept.slice(-maxTexts),
-  };
-}
-
-function isEmpty(text: Text): boolean {
-  const [first] = text;
-  return first === undefined || (text.length === 1 && first.start === first.end);
-}
-
-/** Decodes a text, or as much of a long one as its sample needs. */
-function decodeText(bytes: Uint8Array, text: Text, { head, tail }: Sample): string {
-  if (isDecodedWhole(lengthOf(text), { head, tail })) {
-    const parts: string[] = [];
-    for (const part of text) parts.push(decodeString(bytes, part));
-    return parts.join("\n");
-  }
+/** Decodes as much of a long text as its sample needs. */
+function decodeEnds(bytes: Uint8Array, text: Text, { head, tail }: Sample): string {
   const start = joinUntil(head + 1, text, (part) => decodeHead(bytes, part, head + 1));
   const end = joinUntil(tail, text.toReversed(), (part) => decodeTail(bytes, part, tail)).toReversed();
   return `${start.join("\n").slice(0, head + 1)}${end.join("\n").slice(-tail)}`;

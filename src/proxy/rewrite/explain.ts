@@ -1,7 +1,6 @@
-import type { CapExemption } from "./caps.ts";
+import type { CapExemption } from "./tokens.ts";
 import type { ClientContext } from "./client-rules.ts";
-import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix } from "./rewrite.ts";
-import { streamUsages } from "./rules.ts";
+import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix, streamUsages } from "./rewrite.ts";
 import type { ModelNames } from "./model-names.ts";
 import type { Catalog, Model, Target } from "../../domain/models.ts";
 import type { Explanation, RequestChange } from "../../domain/requests.ts";
@@ -118,25 +117,16 @@ const explanations: Readonly<Record<RequestChange, Explain>> = {
 };
 
 /** The settings that hold, as the operator writes them: in the environment, or in the file. */
-type SettingNames = Readonly<Record<"context" | "output" | "hanGuard" | "reasoning" | "usage", string>>;
-
-function settingsOf({ model, rules }: Target, { file }: Catalog): SettingNames {
+function settingsOf({ model, rules }: Target, { file }: Catalog) {
   const { contextTokens, maxOutputTokens, forceStreamUsage } = rules;
-  if (file === undefined || model === undefined) {
-    return {
-      context: `MAX_CONTEXT_TOKENS (${contextTokens})`,
-      output: `MAX_OUTPUT_TOKENS (${maxOutputTokens})`,
-      hanGuard: "PROXY_HAN_GUARD is on",
-      reasoning: "PROXY_FAMILY_MODEL is served",
-      usage: `PROXY_FORCE_STREAM_USAGE is ${forceStreamUsage}`,
-    };
-  }
+  const isOfFile = file !== undefined && model !== undefined;
+  const called = (setting: string, member: string): string => (isOfFile ? `${member} of ${model.name}` : setting);
   return {
-    context: `context_tokens of ${model.name} (${contextTokens})`,
-    output: `max_output_tokens of ${model.name} (${maxOutputTokens})`,
-    hanGuard: `han_guard of ${model.name} is true`,
-    reasoning: `reasoning of ${model.name} is true`,
-    usage: `force_stream_usage of ${model.name} is ${forceStreamUsage}`,
+    context: `${called("MAX_CONTEXT_TOKENS", "context_tokens")} (${contextTokens})`,
+    output: `${called("MAX_OUTPUT_TOKENS", "max_output_tokens")} (${maxOutputTokens})`,
+    hanGuard: isOfFile ? `han_guard of ${model.name} is true` : "PROXY_HAN_GUARD is on",
+    reasoning: isOfFile ? `reasoning of ${model.name} is true` : "PROXY_FAMILY_MODEL is served",
+    usage: `${called("PROXY_FORCE_STREAM_USAGE", "force_stream_usage")} is ${forceStreamUsage}`,
   };
 }
 

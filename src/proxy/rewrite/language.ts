@@ -97,16 +97,12 @@ function nameOf(message: ConversationMessage, size: Sample, hash: Hash): number 
 
 /** Whether to add the Han guard: the conversation is neither Chinese nor Japanese and requests neither. */
 export function discouragesHan(conversation: readonly ConversationMessage[], recall?: Recall): boolean {
-  return isPlain(conversation) || languageOf(conversation, recall) === "neither";
-}
-
-function isPlain(conversation: readonly ConversationMessage[]): boolean {
   let length = 0;
-  for (const message of conversation) {
-    length += message.raw?.length ?? message.text.length;
-    if (length > maxPlainLength) return false;
-  }
-  return !conversation.some(({ text }) => outsideAscii.test(text) || namePart.test(text));
+  for (const message of conversation) length += message.raw?.length ?? message.text.length;
+  let isPlain = length <= maxPlainLength;
+  for (const message of isPlain ? conversation : [])
+    isPlain &&= !outsideAscii.test(message.text) && !namePart.test(message.text);
+  return isPlain || languageOf(conversation, recall) === "neither";
 }
 
 /**

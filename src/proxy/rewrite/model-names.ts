@@ -1,4 +1,8 @@
-import type { Catalog, DiscoveredModel, DiscoveredModels, Model, Target } from "../../domain/models.ts";
+import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import type { JsonValue, Span } from "../json/slots.ts";
+import type { Catalog, DiscoveredModels, Model, Target } from "../../domain/models.ts";
+import type { RequestedNames } from "../../domain/requests.ts";
 
 /** What a name means. */
 export interface NamedModel extends Target {
@@ -10,30 +14,16 @@ export interface NamedModel extends Target {
   nonThinking: boolean;
 }
 
-/** The names of a catalog, arranged to be looked up. */
-export interface ModelNames {
-  readonly catalog: Catalog;
-  /** What requests get that name no model. */
-  readonly unnamed: Target;
-  /** Names and aliases in lower case. */
-  readonly own: ReadonlyMap<string, ModelEntry>;
-  readonly aliases: ReadonlyMap<string, ModelEntry>;
-  /** The longest first. */
-  readonly prefixes: readonly (readonly [prefix: string, entry: ModelEntry])[];
-  /** What names become that no backend has. */
-  readonly defaultEntry: ModelEntry | undefined;
-  readonly reasoningEntry: ModelEntry | undefined;
-  /** Undefined if no backend adds models. */
-  readonly discovered: DiscoveredModels | undefined;
-}
-
 /** A model under its name as it is, and under the one that asks it not to think. */
 interface ModelEntry {
   plain: NamedModel;
   nonThinking: NamedModel;
 }
 
-export function createModelNames(catalog: Catalog, discovered?: DiscoveredModels): ModelNames {
+export type ModelNames = ReturnType<typeof createModelNames>;
+
+/** The names of a catalog, arranged to be looked up. */
+export function createModelNames(catalog: Catalog, discovered?: DiscoveredModels) {
   const { models, backends, defaultModel, otherModels } = catalog;
   const own = new Map<string, ModelEntry>();
   const aliases = new Map<string, ModelEntry>();
@@ -48,14 +38,20 @@ export function createModelNames(catalog: Catalog, discovered?: DiscoveredModels
   }
   const defaultEntry = defaultModel === undefined ? undefined : own.get(matchable(defaultModel));
   const [first] = [...(defaultEntry?.plain.candidates ?? []), ...backends.map(({ name }) => name)];
+  const unnamed: Target = { model: undefined, rules: otherModels, candidates: first === undefined ? [] : [first] };
   return {
     catalog,
-    unnamed: { model: undefined, rules: otherModels, candidates: first === undefined ? [] : [first] },
+    /** What requests get that name no model. */
+    unnamed,
+    /** Names and aliases in lower case. */
     own,
     aliases,
+    /** The longest first. */
     prefixes: prefixes.toSorted(([a], [b]) => b.length - a.length),
+    /** What names become that no backend has. */
     defaultEntry,
     reasoningEntry: [...own.values()].find(({ plain }) => plain.rules.reasoning),
+    /** Undefined if no backend adds models. */
     discovered: backends.some(({ discover }) => discover) ? discovered : undefined,
   };
 }
@@ -75,8 +71,11 @@ export function resolveModel(submitted: string, names: ModelNames): NamedModel {
   const found = findAlias(name, names);
   if (found !== undefined) return found.plain;
   const discovered = names.discovered?.find(name);
-  if (discovered !== undefined) return discoveredModel(discovered, names.catalog);
-  return names.defaultEntry?.plain ?? unknownModel(submitted, names);
+  if (discovered === undefined && names.defaultEntry !== undefined) return names.defaultEntry.plain;
+  const { catalog, unnamed } = names;
+  const candidates = discovered?.backends ?? (catalog.unknownNames === "pass" ? unnamed.candidates : []);
+  const sent = discovered?.name ?? submitted;
+  return { ...unnamed, candidates, name: sent, sent, nonThinking: false };
 }
 
 /** The names of all models that there are. */
@@ -107,20 +106,6 @@ function findAlias(name: string, { aliases, prefixes }: ModelNames): ModelEntry 
   return undefined;
 }
 
-const discoveredModel = ({ name, backends }: DiscoveredModel, { otherModels }: Catalog): NamedModel => ({
-  model: undefined,
-  rules: otherModels,
-  candidates: backends,
-  name,
-  sent: name,
-  nonThinking: false,
-});
-
-function unknownModel(submitted: string, { catalog, unnamed }: ModelNames): NamedModel {
-  const candidates = catalog.unknownNames === "pass" ? unnamed.candidates : [];
-  return { ...unnamed, candidates, name: submitted, sent: submitted, nonThinking: false };
-}
-
 const longContextMark = "[1m]";
 
 /** Coding agents append this to a name as their own mark of a long context window; some append it twice. */
@@ -130,3 +115,39 @@ export function matchable(name: string): string {
   while (lower.endsWith(longContextMark, end)) end -= longContextMark.length;
   return lower.slice(0, end);
 }
+
+interface RewrittenModel {
+  model: RequestedNames;
+  target: NamedModel;
+}
+
+/** Rewrites every `model`. @returns what became of the last one, which backends use; undefined: it is no name */
+export function rewriteModel(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  values: readonly JsonValue[],
+  names: ModelNames,
+): RewrittenModel | undefined {
+  const hasFile = names.catalog.file !== undefined;
+  let last: RewrittenModel | undefined;
+  for (const value of hasFile ? values.slice(-1) : values) {
+    last = undefined;
+    if (value.kind !== "string") continue;
+    const asked = findString(bytes, value) ?? endsOf(bytes, contentOf(value));
+    const target = resolveModel(asked, names);
+    const { sent, name } = target;
+    if (sent !== asked) editor.replace(value, JSON.stringify(sent));
+    last = { target, model: { asked, sent, name } };
+  }
+  if (!hasFile || last === undefined) return last;
+  // A backend that uses the first must not run another model than is counted.
+  for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.target.sent));
+  return last;
+}
+
+/** No rule looks at more of a name. */
+const maxAffixLength = 1024;
+
+/** The middle of a name of more than 64 KiB is left out. */
+const endsOf = (bytes: Uint8Array, content: Span): string =>
+  decodeHead(bytes, content, maxAffixLength) + decodeTail(bytes, content, maxAffixLength);

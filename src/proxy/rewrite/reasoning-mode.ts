@@ -30,31 +30,31 @@ export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig,
 }
 
 const defaults = {
-  none: { thinking: "false", effort: undefined },
-  high: { thinking: "true", effort: '"high"' },
-  max: { thinking: "true", effort: '"max"' },
+  none: { thinking: false },
+  high: { thinking: true, reasoning_effort: "high" },
+  max: { thinking: true, reasoning_effort: "max" },
 } as const satisfies Record<ReasoningMode, object>;
 
-/** Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend. */
+/**
+ * Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend.
+ * @returns whether any was missing
+ */
 export function fillTemplateKwargs(
   editor: JsonEditor,
   bytes: Uint8Array,
   root: JsonSlot,
   { slot, thinking, enableThinking, reasoningEffort }: TemplateKwargs,
   mode: ReasoningMode,
-): void {
-  const { thinking: thinkingJson, effort } = defaults[mode];
-  if (slot.kind === "absent") {
-    const effortMember = effort === undefined ? "" : `,"reasoning_effort":${effort}`;
-    editor.addMember(root, "chat_template_kwargs", `{"thinking":${thinkingJson}${effortMember}}`);
-    return;
-  }
-  if (slot.kind !== "object") return;
+): boolean {
+  const before = editor.edits.length;
+  if (slot.kind === "absent") editor.addMember(root, "chat_template_kwargs", JSON.stringify(defaults[mode]));
+  if (slot.kind !== "object") return editor.edits.length > before;
   if (thinking.kind === "absent") {
-    const given = enableThinking.kind === "absent" ? thinkingJson : findJson(bytes, enableThinking);
+    const given = enableThinking.kind === "absent" ? String(mode !== "none") : findJson(bytes, enableThinking);
     if (given !== undefined) editor.addMember(slot, "thinking", given);
   }
-  if (effort !== undefined && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", effort);
+  if (mode !== "none" && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", `"${mode}"`);
+  return editor.edits.length > before;
 }
 
 /** The client turned thinking off, under either name, so that an effort has no effect. */

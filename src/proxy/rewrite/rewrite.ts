@@ -3,23 +3,13 @@
 //
 // It keeps true: only these values change; a body that is no JSON object is not changed, and one in which a backend may
 // read what the rules could not is refused. A body of any length needs little memory: what is read of it are positions
-// (`watched-members.ts`), and what no rule reads costs nothing. A request keeps the rules that it began with
-// (`current-rewriting.ts`).
+// (`watched-members.ts`), and what no rule reads costs nothing. A request keeps the rules that it began with.
 // Pure functions of a body, the rules and the client's name; they know no key and no connection. What goes round a rule
 // of a key, because some engine reads it, is a row of `members-not-allowed.ts`. Removed: a reader for each of these.
 
-import {
-  contentOf,
-  decodeHead,
-  decodeTail,
-  findNotBlank,
-  findString,
-  isLiteral,
-  isString,
-  isUtf8,
-  findPositiveInteger,
-} from "../json/bytes.ts";
+import { findNotBlank, findPositiveInteger, isLiteral, isString, isUtf8 } from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
+import { createKnownBlocks, type Hash, type KnownBlocks } from "../json/known-blocks.ts";
 import {
   eventLoopPortions,
   maxBlockBytes,
@@ -28,33 +18,108 @@ import {
   runByLength,
   type Steps,
 } from "../json/read.ts";
-import type { JsonValue } from "../json/slots.ts";
 import { braceOpen } from "../json/slots.ts";
-import { type CapExemption, capTokensInSteps, stepBytes } from "./caps.ts";
+import { type CapExemption, capTokensInSteps, stepBytes } from "./tokens.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
-import { setEngineMembers } from "./engine-members.ts";
-import { discouragesHan, type Recall } from "./language.ts";
+import { setEngineMembers, setsEngineMembers } from "./engine-members.ts";
+import { createRecall, discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
 import {
-  isAbsentOrNull,
-  isLenientFalse,
   createRequestBody,
   findNotAllowed,
+  lastingMembers,
+  needsOf,
   type RequestBody,
   type RequestedTexts,
+  type RulesOfAll,
 } from "./watched-members.ts";
 import { type FoundMembers, noneFound } from "./members-not-allowed.ts";
-import { type NamedModel, resolveModel } from "./model-names.ts";
-import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
-import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
-import { noUsageAdded, requestTimings, requestUsage, type UsageAdded } from "./stream-options.ts";
-import type { Target } from "../../domain/models.ts";
+import { createModelNames, rewriteModel } from "./model-names.ts";
+import { fillTemplateKwargs, hasThinkingOff, reasoningMode } from "./reasoning-mode.ts";
+import { type ForceUsage, noUsageAdded, requestsStream, requestUsage, type UsageAdded } from "./requested-stream.ts";
+import type { Catalog, CurrentCatalog, DiscoveredModels, Target } from "../../domain/models.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
 export type { ClientContext } from "./client-rules.ts";
-export type { RewriteRules } from "./rules.ts";
+
+export interface RewriteRules extends RulesOfAll, Memory {}
+
+/** What is remembered of bodies that came before; undefined: each is read anew. */
+interface Memory {
+  /** The backends that are llama.cpp, as far as is known. */
+  readonly timed?: ReadonlySet<string> | undefined;
+  readonly recall?: Recall | undefined;
+  readonly knownBlocks?: KnownBlocks | undefined;
+}
+
+/** @param hash with a seed that no client knows */
+export const createMemory = (hash: Hash): Memory => ({
+  recall: createRecall(hash),
+  knownBlocks: createKnownBlocks({ hash, seams: lastingMembers }),
+});
+
+/** What usage is requested of streams, by what the rules of a model say: the same, at least at their end, or none. */
+export const streamUsages = {
+  asSet: { off: "off", final: "final", continuous: "continuous" },
+  required: { off: "final", final: "final", continuous: "continuous" },
+  unasked: { off: "off", final: "off", continuous: "off" },
+} as const satisfies Record<string, Record<ForceUsage, ForceUsage>>;
+
+/** What is made of the catalog in use. */
+export type CurrentRewriting = ReturnType<typeof createCurrentRewriting>;
+
+export function createCurrentRewriting(current: CurrentCatalog, discovered?: DiscoveredModels, memory: Memory = {}) {
+  const timed = new Set<string>();
+  const create = (catalog: Catalog): Rewriting => createRewriting(catalog, discovered, { ...memory, timed });
+  const rewriting = {
+    latest: create(current.get()),
+    /** Has streams of llama.cpp asked for their running counts, too. @param server the header of that name */
+    learnServer(backend: string, server: string | null) {
+      if (server?.startsWith("llama.cpp") === true) timed.add(backend);
+      else timed.delete(backend);
+    },
+  };
+  current.onReplaced((catalog) => {
+    rewriting.latest = create(catalog);
+  });
+  return rewriting;
+}
+
+export type Rewriting = ReturnType<typeof createRewriting>;
+export type Rewriters = Rewriting["plain"];
+
+/** What is made of a catalog. A request keeps the one that it began with. */
+function createRewriting(catalog: Catalog, discovered: DiscoveredModels | undefined, memory: Memory) {
+  const names = createModelNames(catalog, discovered);
+  /** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
+  const rewriters = (streamUsage: RewriteRules["streamUsage"], hasKeyRules: boolean) => {
+    const rules = { names, streamUsage, hasKeyRules, ...memory };
+    return {
+      /** Some requests are given `stream_options`. */
+      mayAsk: needsOf(rules).streamOptions,
+      asking: createRewriter(rules),
+      unasked: createRewriter({ ...rules, streamUsage: streamUsages.unasked }),
+    };
+  };
+  return {
+    names,
+    /** Stands for a body that is not read. */
+    unread: { ...untouched, target: names.unnamed },
+    /** The rules of a model depend on client, key and engine. */
+    goesByClient: goesByClient(catalog) || setsEngineMembers(catalog),
+    /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
+    limited: rewriters(streamUsages.required, true),
+    /** Those for keys with models that they may use, and no limit of tokens. */
+    named: rewriters(streamUsages.asSet, true),
+    plain: rewriters(streamUsages.asSet, false),
+  };
+}
+
+/** Whether the rules of a model depend on client and engine. */
+export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
+  [...models, otherModels].some(({ clientRules }) => clientRules === "auto");
 
 export interface Rewritten {
   /** The body is one JSON object. */
@@ -100,7 +165,7 @@ interface RefusedBody {
 }
 
 /** Stands for a body that is not changed, and of which nothing is known. */
-export const untouched: Omit<Rewritten, "target"> = {
+const untouched: Omit<Rewritten, "target"> = {
   isObject: false,
   pieces: undefined,
   stream: false,
@@ -130,7 +195,7 @@ export type RewriteRequest = (
 export function createRewriter(rules: RewriteRules, portions = eventLoopPortions): RewriteRequest {
   /** Bodies that are read at once share these, because only one is read at a time. */
   const bodies = new Map<Endpoint, RequestBody>();
-  const needs: BodyNeeds = needsOf(rules);
+  const needs = needsOf(rules);
 
   return (path, bytes, client, party) => {
     const endpoint = getEndpoint(path);
@@ -151,63 +216,54 @@ export function* rewriteInSteps(
   rules: RewriteRules,
   client?: ClientContext,
 ): Steps<Rewritten | RefusedBody> {
-  const target = rules.names.unnamed;
-  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
+  const { names, streamUsage, recall, timed = noBackends } = rules;
+  if (isUtf16Or32(bytes) && endpoint.takesJson) return { refused: "not_utf8" };
   const readKnown = bytes.length > maxBlockBytes ? rules.knownBlocks?.(body.shape) : undefined;
   const isJson = yield* readJsonInSteps(bytes, body.root, readKnown);
   if (!isJson && endpoint.takesJson && !isUtf8(bytes) && (yield* beginsObjectInSteps(bytes))) {
     return { refused: "not_utf8" };
   }
-  if (!isJson || body.root.kind !== "object") return { ...untouched, target };
-  if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
+  if (!isJson || body.root.kind !== "object") return { ...untouched, target: names.unnamed };
+  for (const { isOverflowing } of body.repeated) if (isOverflowing) return { refused: "too_many_duplicates" };
 
   const editor = new JsonEditor();
   const kinds: RequestChange[] = [];
-  let counted = 0;
-  /** Notes the change if there were edits since the last call. */
-  const note = (kind: RequestChange): void => {
-    if (editor.edits.length > counted) kinds.push(kind);
-    counted = editor.edits.length;
-  };
-  const { model, named } = rewriteModel(editor, bytes, body.model.values, rules);
-  const { rules: held, candidates } = named ?? target;
-  note("model");
+  const named = rewriteModel(editor, bytes, body.model.values, names);
+  const target = named?.target ?? names.unnamed;
+  const { rules: held, candidates } = target;
+  if (editor.edits.length > 0) kinds.push("model");
   const isFlex = isString(bytes, body.serviceTier, "flex");
   if (body.engineMembers !== undefined) {
     const priority = isFlex ? "low" : client?.priority;
-    const request = { target: named ?? target, takesJson: endpoint.takesJson, client, priority };
-    setEngineMembers(editor, bytes, body.root, body.engineMembers, rules.names.catalog, request);
-    counted = editor.edits.length;
+    const request = { target, takesJson: endpoint.takesJson, client, priority };
+    setEngineMembers(editor, bytes, body.root, body.engineMembers, names.catalog, request);
   }
   let mended: Mended | undefined;
   if (held.clientRules.length > 0) {
     const due = chooseClientRules(held.clientRules, client, candidates);
     mended = yield* mendInSteps(editor, bytes, endpoint, due);
     kinds.push(...mended.kinds);
-    counted = editor.edits.length;
   }
   const capped = yield* capTokensInSteps(editor, bytes, body, held);
-  note("max_tokens");
-  let mode: ReasoningMode | undefined;
+  if (capped.lowered !== undefined) kinds.push("max_tokens");
+  let isMaximum = false;
   if (body.reasoning !== undefined && held.reasoning) {
-    mode = reasoningMode(bytes, body.reasoning.outputConfig, named?.nonThinking === true);
-    fillTemplateKwargs(editor, bytes, body.root, body.reasoning.templateKwargs, mode);
+    const { templateKwargs, outputConfig } = body.reasoning;
+    const mode = reasoningMode(bytes, outputConfig, named?.target.nonThinking === true);
+    if (fillTemplateKwargs(editor, bytes, body.root, templateKwargs, mode)) kinds.push("thinking");
+    isMaximum = mode === "max" && !hasThinkingOff(bytes, templateKwargs);
   }
-  note("thinking");
-  const guard = held.hanGuard ? { recall: rules.recall } : undefined;
-  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, guard, first: mended?.first }));
-  counted = editor.edits.length;
-  const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
-  let usageAdded =
-    stream && body.streamOptions !== undefined
-      ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.streamUsage[held.forceStreamUsage])
-      : noUsageAdded;
-  const isTimed = usageAdded.continuousUsage && candidates.every((name) => rules.timed?.has(name) === true);
-  if (isTimed && body.streamOptions !== undefined) {
-    const [givenN] = body.texts?.n.values ?? [];
-    usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
+  const guard = held.hanGuard ? { recall } : undefined;
+  kinds.push(...prefixSystem(editor, bytes, body, { system: endpoint.system, isMaximum, guard, first: mended?.first }));
+  const before = editor.edits.length;
+  const stream = requestsStream(bytes, body.stream);
+  let usageAdded = noUsageAdded;
+  if (stream && body.streamOptions !== undefined) {
+    const isTimed = timed.size > 0 && candidates.every((name) => timed.has(name));
+    const how = { force: streamUsage[held.forceStreamUsage], isTimed, givenN: body.texts?.n.values[0] };
+    usageAdded = requestUsage(editor, bytes, body.root, body.streamOptions, how);
   }
-  note("stream_usage");
+  if (editor.edits.length > before) kinds.push("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
   return {
     isObject: true,
@@ -215,13 +271,13 @@ export function* rewriteInSteps(
     stream,
     isFlex,
     usageAdded,
-    asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
-    model,
-    target: named ?? target,
+    asksForUsage: body.givenOptions?.kind === "object",
+    model: named?.model,
+    target,
     changes,
     maxTokens: body.texts?.ofRequests ?? capped.largest,
     maxTokensName: capped.largestName,
-    ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
+    ...countTexts(bytes, body.texts),
     capExemption: capped.exemption,
     notAllowed: findNotAllowed(bytes, endpoint, body),
     isStored: body.store === undefined || !isLiteral(bytes, body.store, "false"),
@@ -230,24 +286,26 @@ export function* rewriteInSteps(
   };
 }
 
+const noBackends: ReadonlySet<string> = new Set();
+
 type Texts = Pick<Rewritten, "times" | "prompts">;
 
 const oneText: Texts = { times: 1, prompts: 1 };
 
 /** A backend generates `best_of` texts to return `n`, for each of its prompts. One that comes twice is refused. */
-function countTexts(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Texts {
-  const prompts = Math.max(1, given);
-  const choices = [n, bestOf].map(({ values: [value] }) => (value && findPositiveInteger(bytes, value)) ?? 1);
-  return { times: prompts * Math.max(...choices), prompts };
+function countTexts(bytes: Uint8Array, texts: RequestedTexts | undefined): Texts {
+  if (texts === undefined) return oneText;
+  const prompts = Math.max(1, texts.prompts);
+  let choices = 1;
+  for (const [value] of [texts.n.values, texts.bestOf.values])
+    if (value !== undefined) choices = Math.max(choices, findPositiveInteger(bytes, value) ?? 1);
+  return { times: prompts * choices, prompts };
 }
 
 /** Detects them as Python's json module does: by a byte order mark, or by a zero among the first two bytes. */
-function isUtf16Or32(bytes: Uint8Array): boolean {
-  const first = bytes[0];
-  const second = bytes[1];
-  if (first === undefined || second === undefined) return false;
-  return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
-}
+const isUtf16Or32 = ({ length, 0: first, 1: second }: Uint8Array): boolean =>
+  length > 1 &&
+  (first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe));
 
 /** Blanks of any kind may stand before it: all of a body, in steps of a tenth of a millisecond. */
 function* beginsObjectInSteps(bytes: Uint8Array): Steps<boolean> {
@@ -259,53 +317,10 @@ function* beginsObjectInSteps(bytes: Uint8Array): Steps<boolean> {
   return false;
 }
 
-interface RewrittenModel {
-  model: RequestedNames | undefined;
-  /** Undefined if none is named. */
-  named: NamedModel | undefined;
-}
-
-const noModel: RewrittenModel = { model: undefined, named: undefined };
-
-/** Rewrites every `model`. @returns what became of the last one, which backends use */
-function rewriteModel(
-  editor: JsonEditor,
-  bytes: Uint8Array,
-  values: readonly JsonValue[],
-  rules: RewriteRules,
-): RewrittenModel {
-  const hasFile = rules.names.catalog.file !== undefined;
-  let last = noModel;
-  for (const value of hasFile ? values.slice(-1) : values) {
-    const asked = findModelName(bytes, value);
-    last = noModel;
-    if (asked === undefined) continue;
-    const named = resolveModel(asked, rules.names);
-    if (named.sent !== asked) editor.replace(value, JSON.stringify(named.sent));
-    last = { named, model: { asked, sent: named.sent, name: named.name } };
-  }
-  if (!hasFile || last.named === undefined) return last;
-  // A backend that uses the first must not run another model than is counted.
-  for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.named.sent));
-  return last;
-}
-
-/** No rule looks at more of a name. */
-const maxAffixLength = 1024;
-
-/** Undefined if it is not a string. The middle of a name of more than 64 KiB is left out. */
-function findModelName(bytes: Uint8Array, value: JsonValue): string | undefined {
-  if (value.kind !== "string") return undefined;
-  const name = findString(bytes, value);
-  if (name !== undefined) return name;
-  const content = contentOf(value);
-  return decodeHead(bytes, content, maxAffixLength) + decodeTail(bytes, content, maxAffixLength);
-}
-
 interface PrefixReasons {
-  endpoint: Endpoint;
-  /** Undefined if the model has none. */
-  mode: ReasoningMode | undefined;
+  system: Endpoint["system"];
+  /** The most effort is asked for. */
+  isMaximum: boolean;
   /** Undefined if the model has no Han guard. */
   guard: { recall: Recall | undefined } | undefined;
   /** The message that will be the first, if it is none of those that came. */
@@ -320,31 +335,33 @@ function prefixSystem(
   editor: JsonEditor,
   bytes: Uint8Array,
   body: RequestBody,
-  reasons: PrefixReasons,
+  { system, isMaximum, guard, first: made }: PrefixReasons,
 ): readonly RequestChange[] {
-  const { endpoint, mode, guard } = reasons;
-  const { root, conversation, reasoning } = body;
+  const { conversation } = body;
   // The backend refuses a body without a conversation.
-  const given = conversation?.findFirst();
-  if (conversation === undefined || given === undefined) return [];
-  const kinds: RequestChange[] = [];
-  const prefixes: string[] = [];
-  if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
-    kinds.push("system_prompt_effort");
-    prefixes.push(maximumEffortPrefix);
+  if (conversation === undefined || conversation.first.value.kind === "absent") return [];
+  const kinds: (keyof typeof prefixes)[] = isMaximum ? ["system_prompt_effort"] : [];
+  const discourages = guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall);
+  if (discourages) kinds.push("system_prompt_language");
+  const [one, other] = kinds;
+  if (one === undefined) return [];
+  const text = other === undefined ? prefixes[one] : prefixes[one] + separator + prefixes[other];
+  const first = made ?? conversation.first;
+  if (system === "message" && !first.isSystem) {
+    editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
+    return kinds;
   }
-  if (guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall)) {
-    kinds.push("system_prompt_language");
-    prefixes.push(hanGuardPrefix);
-  }
-  if (kinds.length === 0) return [];
-  const before = editor.edits.length;
-  const text = prefixes.join(separator);
-  const first = reasons.first ?? given;
-  if (endpoint.system !== "message") prefixMember(editor, bytes, root, "system", conversation.system, text);
-  else if (first.isSystem) prefixMember(editor, bytes, first.value, "content", first.content, text);
-  else editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
-  return editor.edits.length > before ? kinds : [];
+  const isMember = system === "member";
+  const owner = isMember ? body.root : first.value;
+  const given = isMember ? conversation.system : first.content;
+  if (given.kind === "absent") editor.addMember(owner, isMember ? "system" : "content", JSON.stringify(text));
+  else if (given.kind === "string") editor.prependText(given, text, separator);
+  // Backends join parts without a separator, so the empty line is in the part.
+  else if (given.kind === "array")
+    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
+  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
+  else return [];
+  return kinds;
 }
 
 export const maximumEffortPrefix =
@@ -357,21 +374,5 @@ export const hanGuardPrefix =
   "answer. Exceptions: quotations, code, file contents and names that contain them, and anything the user explicitly " +
   "wants in them.";
 
+const prefixes = { system_prompt_effort: maximumEffortPrefix, system_prompt_language: hanGuardPrefix };
 const separator = "\n\n";
-
-function prefixMember(
-  editor: JsonEditor,
-  bytes: Uint8Array,
-  owner: JsonValue,
-  name: string,
-  given: JsonValue,
-  text: string,
-): void {
-  if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
-  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
-  else if (given.kind === "string") editor.prependText(given, text, separator);
-  // Backends join parts without a separator, so the empty line is in the part.
-  else if (given.kind === "array") {
-    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
-  }
-}

@@ -1,17 +1,10 @@
 import { defaultOutputTokens } from "../../domain/admissions.ts";
-import { findNumber, findString, isLiteral, findPositiveInteger } from "../json/bytes.ts";
-import {
-  createRepeatedSlot,
-  createSlot,
-  type JsonSlot,
-  type RepeatedSlot,
-  type JsonValue,
-  type SlotOptions,
-} from "../json/slots.ts";
+import { findPositiveInteger } from "../json/bytes.ts";
+import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type SlotOptions } from "../json/slots.ts";
 import { createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { createEngineMembers, type EngineMembers } from "./engine-members.ts";
+import { createEngineMembers, setsEngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -22,19 +15,11 @@ import {
   noneFound,
 } from "./members-not-allowed.ts";
 import { createOutputConfig, createTemplateKwargs } from "./reasoning-mode.ts";
-import type { BodyNeeds } from "./rules.ts";
+import type { ModelNames } from "./model-names.ts";
+import { createStreamOptions, type ForceUsage, isLenientBoolean } from "./requested-stream.ts";
 
 /** What multiplies the output. */
-export interface RequestedTexts {
-  n: RepeatedSlot;
-  bestOf: RepeatedSlot;
-  /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
-  prompts: number;
-  /** The output limits of the requests of a batch together; undefined for any other body. */
-  ofRequests: number | undefined;
-}
-
-export type StreamOptions = ReturnType<typeof createStreamOptions>;
+export type RequestedTexts = ReturnType<typeof watchTexts>;
 export type ThinkingBudget = ReturnType<typeof createThinkingBudget>;
 
 /** What clients send again with each turn of a conversation, mostly behind its messages, to which each turn adds some. */
@@ -44,6 +29,30 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 const maxDuplicates = 64;
 const newRepeated = (): RepeatedSlot => createRepeatedSlot(maxDuplicates);
 
+/** What holds for the requests of all models, and how the rules of each are found. */
+export interface RulesOfAll {
+  readonly names: ModelNames;
+  /** One of `streamUsages`. */
+  readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
+  /** They are for keys with limits of tokens or models: how many texts a body asks for is read, and what goes round these. */
+  readonly hasKeyRules: boolean;
+}
+
+/** Which members of a body the rules of any model may read. */
+export function needsOf({ names, streamUsage, hasKeyRules }: RulesOfAll) {
+  const { models, otherModels, backends } = names.catalog;
+  const all = [...models, otherModels];
+  return {
+    streamOptions: all.some((one) => streamUsage[one.forceStreamUsage] !== "off"),
+    reasoning: all.some(({ reasoning }) => reasoning),
+    hanGuard: all.some(({ hanGuard }) => hanGuard),
+    keyRules: hasKeyRules,
+    /** There are backends to choose from, of which one may have cached the opening. */
+    opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
+    engineMembers: setsEngineMembers(names.catalog),
+  };
+}
+
 export type RequestBody = ReturnType<typeof createRequestBody>;
 
 /**
@@ -51,26 +60,30 @@ export type RequestBody = ReturnType<typeof createRequestBody>;
  * serves any number of bodies, one after the other, because to create it takes as long as to read a short one. It holds
  * positions, and nothing of a body itself.
  */
-export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
-  const model = newRepeated();
-  const [maxTokens, maxCompletionTokens] = [newRepeated(), newRepeated()];
-  const [maxOutputTokens, maxTokensInOtherCase] = [newRepeated(), newRepeated()];
-  const [stream, serviceTier] = [createSlot(), createSlot()];
-  const members: Record<string, JsonSlot> = {
-    model: model.slot,
-    max_tokens: maxTokens.slot,
-    max_completion_tokens: maxCompletionTokens.slot,
-    max_output_tokens: maxOutputTokens.slot,
-    stream,
-    service_tier: serviceTier,
+export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof needsOf>) {
+  const [stream, serviceTier, maxTokensInOtherCase] = [createSlot(), createSlot(), newRepeated()];
+  const members: Record<string, JsonSlot> = { stream, service_tier: serviceTier };
+  const repeated = [maxTokensInOtherCase];
+  const watch = (name: string): RepeatedSlot => {
+    const values = newRepeated();
+    repeated.push(values);
+    members[name] = values.slot;
+    return values;
   };
-  const engineMembers = needs.engineMembers ? watchEngine(members) : undefined;
+  const model = watch("model");
+  const maxTokens = maxTokensNames.map(watch);
+  const engineMembers = needs.engineMembers ? createEngineMembers(maxDuplicates) : undefined;
+  for (const [name, given] of engineMembers ?? []) {
+    members[name] = given[0].slot;
+    repeated.push(...given);
+  }
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
-  const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
+  const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions(maxDuplicates) : undefined;
   if (streamOptions !== undefined) {
+    repeated.push(streamOptions.all, streamOptions.includeUsage);
     members["timings_per_token"] = streamOptions.timings;
     members["n"] = streamOptions.n;
   }
@@ -102,14 +115,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
       if (needs.keyRules) onFound(name, place);
       return isLimitName(name) ? maxTokensInOtherCase.slot : undefined;
     };
-  const texts = needs.keyRules ? watchTexts(endpoint, members, onFound) : undefined;
+  const texts = needs.keyRules ? watchTexts(endpoint, members, watch, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
   const inExtra = Object.fromEntries([...(engineMembers ?? [])].map(([name, [, { slot }]]) => [name, slot]));
   members["extra_body"] = createSlot({ members: inExtra, onOtherMember: otherMembersIn("extra_body.") });
-  const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase, ...[...(engineMembers?.values() ?? [])].flat()];
-  if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
-  if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
     body.notAllowed = noneFound;
     if (texts !== undefined) [texts.prompts, texts.ofRequests] = [0, undefined];
@@ -126,13 +135,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     notAllowed: noneFound,
     /** Whether a response is stored; undefined for bodies of other paths. */
     store,
-    /** A member that would be edited comes more often than is kept. */
-    hasTooManyDuplicates(): boolean {
-      for (const { isOverflowing } of repeated) if (isOverflowing) return true;
-      return false;
-    },
+    /** All that would be edited as often as it comes. */
+    repeated,
     /** The same limit under its names of different years and endpoints. */
-    maxTokens: limits,
+    maxTokens,
     /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */
     maxTokensInOtherCase,
     texts,
@@ -150,12 +156,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
   return body;
 }
 
-function watchEngine(members: Record<string, JsonSlot>): EngineMembers {
-  const all = createEngineMembers(maxDuplicates);
-  for (const [name, [{ slot }]] of all) members[name] = slot;
-  return all;
-}
-
 /** In the order of `maxTokens`. */
 export const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
 
@@ -170,23 +170,32 @@ const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
 type OnFound = (name: MemberName, place?: string) => void;
 
-function watchTexts({ batched }: Endpoint, members: Record<string, JsonSlot>, onFound: OnFound): RequestedTexts {
-  const [n, bestOf] = [newRepeated(), newRepeated()];
-  const texts: RequestedTexts = { n, bestOf, prompts: 0, ofRequests: undefined };
+function watchTexts(
+  { batched }: Endpoint,
+  members: Record<string, JsonSlot>,
+  watch: (name: string) => RepeatedSlot,
+  onFound: OnFound,
+) {
+  const texts = {
+    n: watch("n"),
+    bestOf: watch("best_of"),
+    /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
+    prompts: 0,
+    /** The output limits of the requests of a batch together; undefined for any other body. */
+    ofRequests: undefined as number | undefined,
+  };
   // A list of numbers is one prompt: its tokens.
   const prompt = createSlot({
     onValue() {
       if (prompt.kind !== "number") texts.prompts += 1;
     },
   });
-  members["n"] = n.slot;
-  members["best_of"] = bestOf.slot;
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];
   const background = createSlot({
     onValue(bytes) {
-      if (isLenientTrue(bytes, background)) onFound("background");
+      if (isLenientBoolean(bytes, background, true)) onFound("background");
     },
   });
   members["background"] = background;
@@ -237,42 +246,4 @@ function createThinkingBudget() {
   const type = createSlot();
   const budgetTokens = createSlot();
   return { slot: createSlot({ members: { type, budget_tokens: budgetTokens } }), type, budgetTokens };
-}
-
-function createStreamOptions() {
-  const includeUsage = createRepeatedSlot(maxDuplicates);
-  const continuousUsage = createSlot();
-  const members = { include_usage: includeUsage.slot, continuous_usage_stats: continuousUsage };
-  return {
-    all: createRepeatedSlot(maxDuplicates, { members, onStart: includeUsage.clear }),
-    /** Members of the last of them. */
-    includeUsage,
-    continuousUsage,
-    /** Beside them in the body. */
-    timings: createSlot(),
-    /** The same; absent where `RequestedTexts` has it. */
-    n: createSlot(),
-  };
-}
-
-/** Words that backends (pydantic, and so vLLM and SGLang) read as booleans, in any case. */
-const trueWords = new Set(["1", "t", "true", "y", "yes", "on"]);
-const falseWords = new Set(["0", "f", "false", "n", "no", "off"]);
-
-export function isLenientTrue(bytes: Uint8Array, value: JsonValue): boolean {
-  if (value.kind === "literal") return isLiteral(bytes, value, "true");
-  return findNumber(bytes, value) === 1 || isWord(bytes, value, trueWords);
-}
-
-export function isLenientFalse(bytes: Uint8Array, value: JsonValue): boolean {
-  if (value.kind === "literal") return isLiteral(bytes, value, "false");
-  return findNumber(bytes, value) === 0 || isWord(bytes, value, falseWords);
-}
-
-export function isAbsentOrNull(bytes: Uint8Array, value: JsonValue): boolean {
-  return value.kind === "absent" || isLiteral(bytes, value, "null");
-}
-
-function isWord(bytes: Uint8Array, value: JsonValue, words: ReadonlySet<string>): boolean {
-  return words.has(findString(bytes, value)?.toLowerCase() ?? "");
 }

@@ -35,8 +35,6 @@ export type Position = "between events" | "between lines" | "inside a line";
 
 /** `ends` is what ends an event: an empty line, or each line feed, as in a text of JSON lines. */
 export class Events {
-  readonly #handler: EventHandler;
-  readonly #ends: "empty line" | "line feed";
   readonly #unfinished = new Unfinished();
   /** The first byte of the open event; undefined between events. A colon: it is a comment, which its first line ends. */
   #first: number | undefined;
@@ -48,15 +46,15 @@ export class Events {
   /** The line before the open one ended in a CR alone. Then no LF is waited for after a CR that ends an event. */
   #endsInCr = false;
 
-  constructor(handler: EventHandler, ends: "empty line" | "line feed" = "empty line") {
-    this.#handler = handler;
-    this.#ends = ends;
-  }
+  constructor(
+    private readonly handler: EventHandler,
+    private readonly ends: "empty line" | "line feed" = "empty line",
+  ) {}
 
   /** @returns whether it was a run, and nothing else came out */
   push(chunk: Uint8Array): boolean {
     if (chunk.length === 0) return false;
-    const isRun = this.#first === undefined && endWithEvent(chunk) && this.#handler.run(chunk);
+    const isRun = this.#first === undefined && endWithEvent(chunk) && this.handler.run(chunk);
     if (!isRun) this.#cut(chunk);
     return isRun;
   }
@@ -76,7 +74,7 @@ export class Events {
     let at = this.#isAfterCr ? this.#endLineBefore(chunk) : 0;
     let start = this.#first === undefined ? at : 0;
     // Each search continues from its last result, so that a chunk is searched once for each.
-    let [lf, cr] = [-1, this.#ends === "line feed" ? length : -1];
+    let [lf, cr] = [-1, this.ends === "line feed" ? length : -1];
     while (at < length) {
       this.#first ??= chunk[at];
       if (lf < at) lf = find(chunk, lineFeed, at);
@@ -110,7 +108,7 @@ export class Events {
 
   /** The open line ends. @returns whether its event does */
   #endLine(isCr: boolean): boolean {
-    const endsEvent = this.#lineIsEmpty || this.#first === colon || this.#ends === "line feed";
+    const endsEvent = this.#lineIsEmpty || this.#first === colon || this.ends === "line feed";
     this.#lineIsEmpty = true;
     this.#endsInCr = isCr;
     return endsEvent;
@@ -120,15 +118,15 @@ export class Events {
     const wasLong = this.#isLong;
     this.#isLong = false;
     this.#first = undefined;
-    if (wasLong) this.#handler.piece(last, true);
-    else this.#handler.event(this.#unfinished.take(last));
+    if (wasLong) this.handler.piece(last, true);
+    else this.handler.event(this.#unfinished.take(last));
   }
 
   #hold(bytes: Uint8Array): void {
     const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);
     if (tooLong === undefined) return;
     this.#isLong = true;
-    this.#handler.piece(tooLong, false);
+    this.handler.piece(tooLong, false);
   }
 }
 
@@ -244,16 +242,21 @@ const lineFeedBytes = Uint8Array.of(lineFeed);
 
 /** The data of a whole event, or of one that no empty line ends; empty if it has none. */
 export function dataOf(event: Uint8Array): Uint8Array {
+  const line = findDataLine(event);
+  if (line !== undefined) return event.subarray(line.start, line.end);
   const pieces: Uint8Array[] = [];
   new DataReader((piece) => pieces.push(piece)).push(event);
-  const [only = nothing] = pieces;
-  return pieces.length > 1 ? Buffer.concat(pieces) : only;
+  return Buffer.concat(pieces);
 }
+
+const dataLine = /(?:(?<![^])\xef\xbb\xbf|^)data(?:: ?([^\r\n]*)|$)/gm;
 
 /** Where the data of an event stands that has one line of it, as backends send JSON; undefined for any other. */
 export function findDataLine(event: Uint8Array): Span | undefined {
-  const [line, ...others] = latin1(event).matchAll(/^(?:\xef\xbb\xbf)?data:([^\r\n]*)/gm);
-  if (line === undefined || others.length > 0) return undefined;
+  const text = latin1(event);
+  dataLine.lastIndex = 0;
+  const line = dataLine.exec(text);
+  if (line === null || dataLine.test(text)) return undefined;
   const end = line.index + line[0].length;
   return { start: end - (line[1]?.length ?? 0), end };
 }
@@ -265,9 +268,7 @@ const fieldNames = ["data:", "event:", "id:", "retry:", ":"];
 
 /** Whether bytes are the beginning of an event stream; undefined if they are too few to tell. */
 export function beginsEvents(bytes: Uint8Array): boolean | undefined {
-  const text = Buffer.from(bytes.subarray(0, 16))
-    .toString("latin1")
-    .replace(/^(?:\xef\xbb\xbf)?[\r\n]*/, "");
+  const text = latin1(bytes.subarray(0, 16)).replace(/^(?:\xef\xbb\xbf)?[\r\n]*/, "");
   if (fieldNames.some((name) => text.startsWith(name))) return true;
   const mayBegin = fieldNames.some((name) => name.startsWith(text)) || "\xef\xbb\xbf".startsWith(text);
   return mayBegin && bytes.length < 16 ? undefined : false;

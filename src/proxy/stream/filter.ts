@@ -1,24 +1,29 @@
-import { hasMember, indexOfBytes, isWhiteSpace, isLiteral, latin1, utf8 } from "../json/bytes.ts";
-import { type Span, createSlot, type JsonSlot } from "../json/slots.ts";
-import type { UsageAdded } from "../rewrite/stream-options.ts";
+import { hasMember, indexOfBytes, isLiteral, latin1, utf8 } from "../json/bytes.ts";
+import { JsonEditor } from "../json/edit.ts";
+import { createSlot } from "../json/slots.ts";
+import type { UsageAdded } from "../rewrite/requested-stream.ts";
 import { isLineEnd, maxHeldEventBytes, findDataLine } from "./events.ts";
 import { parseJson } from "../../domain/json.ts";
 import { readJson } from "../json/read.ts";
-import { isEmpty, isEmptyChoice, isObject } from "./event-usage.ts";
+import { isEmpty, isEmptyChoice, isObject } from "./usage.ts";
 
+const quote = 0x22;
 /** Begins a comment. */
 const colon = 0x3a;
+const usageName = Buffer.from('usage"');
+const timingsName = Buffer.from('timings"');
 const choicesName = Buffer.from('choices"');
+const finishReasonName = Buffer.from('finish_reason"');
 
 /**
  * Removes from an event stream what the backend only sent because the proxy requested it, so that it is byte for byte what
  * it would have been without the proxy's `stream_options`. That depends on the server, and is read off the stream itself:
  *
- * - The chunk with only usage (`isUsageAlone`) is dropped with all that it holds, whatever its names, but for an error.
+ * - The chunk with only usage (`#passUsage`) is dropped with all that it holds, whatever its names, but for an error.
  *   The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`) are moved back;
  *   so the chunk that ends a choice waits for the next event.
  * - `"usage":null` in other chunks stays if the server writes out what is not set, and is removed if it was requested
- *   (see `CompletionChunk`).
+ *   (see `readChoices`).
  * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
  *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
  * - A client that asked for usage at the end, of a server that has running usage and no such chunk, gets the last.
@@ -32,35 +37,47 @@ const choicesName = Buffer.from('choices"');
  * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
  * have come unasked: they are removed.
  */
-class StreamUsageFilter {
+export class StreamUsageFilter {
   /** See `UsageAdded`. */
   readonly timedChoices: number | undefined;
+  readonly #added: UsageAdded;
   readonly #includeUsage: boolean;
-  readonly #detector: InjectedUsageDetector;
-  readonly #progress = new StreamProgress();
+  /** The choices that have begun and not ended, as far as chunks were read. */
+  readonly #running = new Set<string>();
+  #hasEnded = false;
   /** The chunk that ended a choice, until the next event decides on its edits. */
-  #held: Outgoing | undefined;
+  #held: CompletionChunk | undefined;
   /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
   #expectsUsage = false;
+  /** How this stream shows that usage is not set; undefined until a chunk without usage has come. */
+  #unset: "null" | "omitted" | undefined;
+  /** A chunk in the middle of a choice had usage that was requested. */
+  #isContinuous = false;
+  /** The last chunk whose usage was removed, for a client that asked for usage at the end and has got none since. */
+  #owed: CompletionChunk | undefined;
+  /** The backend sends usage on its own account: nothing is to be removed. */
+  #isUnasked = false;
 
-  constructor(added: UsageAdded, keepsUsage: boolean) {
+  /** @param keepsUsage the backend is known to send the chunk with only usage unasked */
+  constructor(added: UsageAdded, keepsUsage = false) {
+    this.#added = added;
     this.timedChoices = added.timedChoices;
     this.#includeUsage = added.includeUsage && !keepsUsage;
-    this.#detector = new InjectedUsageDetector(added);
   }
 
   /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
   event(event: Uint8Array): Uint8Array[] {
-    if (!this.#mayMatter(event)) return this.#passOther(event);
+    if (!this.#mayMatter(event, false)) return this.#passOther(event);
     // A chunk that waits is in memory of its own: a view would keep all that arrived with it.
     const own = event.length > maxHeldEventBytes ? event : new Uint8Array(event);
     const chunk = readCompletionChunk(own);
-    return chunk === undefined ? this.#passOther(own) : this.#passChunk(own, chunk);
+    return chunk === undefined ? this.#passOther(own) : this.#passChunk(chunk);
   }
 
   /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
   passes(events: Uint8Array): boolean {
-    return this.#held === undefined && !this.#expectsUsage && !this.#detector.owes() && !this.#mayMatter(events, true);
+    const isSettled = this.#held === undefined && this.#owed === undefined && !this.#expectsUsage;
+    return isSettled && !this.#mayMatter(events, true);
   }
 
   /** What is to come is no whole event. @returns what waits */
@@ -72,70 +89,128 @@ class StreamUsageFilter {
   /** @param rest of the stream, which no empty line ends. @returns what waits and it, unless it begins an added chunk */
   end(rest: Uint8Array): Uint8Array[] {
     const isTorn = rest.length === 0 || (this.#expectsUsage && isTornChunk(rest));
-    const isLast = rest.length === 0 && this.#progress.hasEnded;
-    return [...(isTorn ? [] : this.event(rest)), ...this.#release(undefined, isLast), ...this.#detector.settle(isLast)];
+    const isLast = rest.length === 0 && this.#hasEnded;
+    return [...(isTorn ? [] : this.event(rest)), ...this.#release(undefined, isLast), ...this.#settle(isLast)];
+  }
+
+  /** False for most events, which then need not be parsed. @param isContent it has no usage but null, which may stay */
+  #mayMatter(event: Uint8Array, isContent: boolean): boolean {
+    if (this.timedChoices !== undefined && hasMember(event, timingsName)) return true;
+    if (this.#isUnasked) return false;
+    if (!(isContent && this.#unset === "null") && hasMember(event, usageName)) return true;
+    if (hasMember(event, finishReasonName, quote)) return true;
+    const isEachRead = this.#hasEnded || (this.#added.continuousUsage && this.#unset === undefined);
+    return isEachRead && hasMember(event, choicesName);
   }
 
   #passOther(event: Uint8Array): Uint8Array[] {
     this.#expectsUsage &&= isVoid(event);
-    if (this.#held === undefined && !this.#detector.owes()) return [event];
+    if (this.#held === undefined && this.#owed === undefined) return [event];
     const isLast = isDone(event);
     const before = this.#release(undefined, isLast);
     const mayEnd = isLast || !(isVoid(event) || readCompletionChunk(event));
-    return [...before, ...(mayEnd ? this.#detector.settle(isLast) : []), event];
+    return [...before, ...(mayEnd ? this.#settle(isLast) : []), event];
   }
 
-  #passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
-    if (isUsageAlone(chunk, this.#progress)) return this.#passUsage(event, chunk);
-    this.#progress.follow(chunk);
-    this.#expectsUsage = this.#includeUsage && this.#progress.haveAllEnded;
+  #passChunk(chunk: CompletionChunk): Uint8Array[] {
+    const { event, json, timings, list, isFinal, ended, continued } = chunk;
+    // By LiteLLM and OpenRouter, beside an empty choice.
+    const isAfterEnd = this.#hasEnded && this.#running.size === 0 && !isFinal;
+    const isAlone = !chunk.hasChoices || (isAfterEnd && list.every(isEmptyChoice));
+    if (chunk.hasUsage && isAlone) return this.#passUsage(chunk);
+    for (const index of continued) this.#running.add(index);
+    for (const index of ended) this.#running.delete(index);
+    this.#hasEnded ||= isFinal;
+    this.#expectsUsage = this.#includeUsage && this.#hasEnded && this.#running.size === 0;
     const before = this.#release(chunk);
-    const outgoing = this.#detector.inspect(event, chunk);
-    if (this.timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
-      outgoing.edits.push(cutMember(event, chunk.timingsValue));
-    const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
-    if (!mayWait || !(this.#includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
-      return [...before, edited(outgoing)];
-    this.#held = outgoing;
+    this.#inspect(chunk);
+    if (this.timedChoices !== undefined && timings.kind !== "absent" && !isFinal) {
+      chunk.editor.removeMembers(json, [timings]);
+    }
+    const mayWait = isFinal && event.length <= maxHeldEventBytes;
+    if (!mayWait || !(this.#includeUsage || chunk.usageInDoubt || chunk.mayBeAsked)) return [...before, edited(chunk)];
+    this.#held = chunk;
     return before;
   }
 
-  #passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
+  /** A chunk that is sent only for its usage. */
+  #passUsage(chunk: CompletionChunk): Uint8Array[] {
+    const { json, error } = chunk;
     this.#expectsUsage = false;
-    if (!this.#includeUsage) {
+    const held = this.#held;
+    // No client may miss an error.
+    const hasError = error.kind !== "absent" && !isEmpty(parseJson(utf8(json, error.start, error.end)));
+    if (!this.#includeUsage || hasError) {
       const before = this.#release(chunk);
-      this.#detector.settle(false);
-      return [...before, event];
+      if (!this.#includeUsage) this.#owed = undefined;
+      else chunk.editor.removeMembers(json, [chunk.usage]);
+      return [...before, edited(chunk)];
     }
-    if (hasError(chunk)) return [...this.#release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
-    this.#held?.edits.push(movedMembers(this.#held.chunk, chunk));
+    for (const name of lastChunkMembers) {
+      const { kind, start, end } = chunk[name];
+      if (kind !== "absent" && held?.[name].kind === "absent")
+        held.editor.addMember(held.root, name, utf8(json, start, end));
+    }
     return this.#release(chunk);
-  }
-
-  #mayMatter(event: Uint8Array, isContent = false): boolean {
-    if (this.timedChoices !== undefined && hasMember(event, timingsName)) return true;
-    if (this.#detector.isUnasked) return false;
-    return this.#detector.mayEdit(event, isContent) || (this.#progress.hasEnded && hasMember(event, choicesName));
   }
 
   /** @param next the chunk after the held one; undefined if none is next. @param isLast but `[DONE]` or the end */
   #release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
-    if (this.#held === undefined) return [];
-    const outgoing = this.#held;
+    const chunk = this.#held;
+    if (chunk === undefined) return [];
     this.#held = undefined;
-    if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) this.#detector.confirm(outgoing);
-    else if (outgoing.mayBeAsked) this.#detector.settle(false);
-    return [edited(outgoing)];
+    const { mayBeAsked, usageInDoubt } = chunk;
+    // Another chunk with usage follows: the usage in doubt was requested.
+    const isAsked = next?.usage.kind === "object" || (mayBeAsked && !isLast);
+    if (isAsked && (usageInDoubt || mayBeAsked)) this.#removeUsage(chunk);
+    else if (mayBeAsked) this.#owed = undefined;
+    return [edited(chunk)];
+  }
+
+  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
+  #settle(isDue: boolean): Uint8Array[] {
+    const due = isDue ? this.#owed : undefined;
+    this.#owed = undefined;
+    if (due === undefined) return [];
+    const editor = new JsonEditor();
+    editor.replace(due.choices, "[]");
+    return [edited(due, editor)];
+  }
+
+  /** Learns from a chunk which usage the backend would not have sent unasked. */
+  #inspect(chunk: CompletionChunk): void {
+    if (chunk.usage.kind === "object") return this.#inspectUsage(chunk);
+    const stays = !this.#added.includeUsage || chunk.nullIsUsual || this.#unset === "null";
+    this.#unset ??= chunk.hasNull && stays ? "null" : "omitted";
+    if (chunk.hasNull && !stays) chunk.editor.removeMembers(chunk.json, [chunk.usage]);
+  }
+
+  #inspectUsage(chunk: CompletionChunk): void {
+    const { event, json, usage, isFinal } = chunk;
+    const { includeUsage, continuousUsage } = this.#added;
+    if (continuousUsage && this.#isContinuous) {
+      // The client asked for usage at the end, and this is all that there is if `[DONE]` follows.
+      chunk.mayBeAsked = !includeUsage && isFinal && event.length <= maxHeldEventBytes;
+      return chunk.mayBeAsked ? undefined : this.#removeUsage(chunk);
+    }
+    const members = parseObject(json.subarray(usage.start, usage.end)) ?? {};
+    if (isZero(members)) return undefined;
+    if (isFinal) chunk.usageInDoubt = continuousUsage && this.#unset === undefined;
+    else if (continuousUsage && Object.keys(members).every((name) => runningNames.has(name))) this.#removeUsage(chunk);
+    else this.#isUnasked = true;
+    return undefined;
+  }
+
+  #removeUsage(chunk: CompletionChunk): void {
+    this.#isContinuous = true;
+    if (!this.#added.includeUsage) this.#owed = chunk;
+    if (this.#unset === "null" || chunk.nullWasReplaced) chunk.editor.replace(chunk.usage, "null");
+    else chunk.editor.removeMembers(chunk.json, [chunk.usage]);
   }
 }
 
 /** What a passage asks of whatever changes events on their way. */
 export type EventFilter = Pick<StreamUsageFilter, keyof StreamUsageFilter>;
-
-/** @param keepsUsage the backend is known to send the chunk with only usage unasked. @returns undefined if nothing was added */
-export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
-  return added.includeUsage || added.continuousUsage ? new StreamUsageFilter(added, keepsUsage) : undefined;
-}
 
 const doneMark = Buffer.from("[DONE]");
 const isDone = (event: Uint8Array): boolean => event.length <= 64 && indexOfBytes(event, doneMark, 0) >= 0;
@@ -143,132 +218,16 @@ const isDone = (event: Uint8Array): boolean => event.length <= 64 && indexOfByte
 /** A comment or an empty line. */
 const isVoid = (event: Uint8Array): boolean => event[0] === colon || event.every(isLineEnd);
 
-function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit {
-  const moved = lastChunkMembers.map((name) => {
-    const json = chunk.findMember(name) === undefined ? last.findMember(name) : undefined;
-    return json === undefined ? "" : `,"${name}":${json}`;
-  });
-  return { start: chunk.tail, end: chunk.tail, text: moved.join("") };
-}
-
-function edited({ event, edits }: Pick<Outgoing, "event" | "edits">): Uint8Array {
-  if (edits.length === 0) return event;
-  const pieces: Uint8Array[] = [];
-  let from = 0;
-  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
-    pieces.push(event.subarray(from, start), Buffer.from(text, "latin1"));
-    from = end;
-  }
-  return Buffer.concat([...pieces, event.subarray(from)]);
-}
-
-/** An event that is to be sent, and its edits. */
-interface Outgoing {
-  event: Uint8Array;
-  chunk: CompletionChunk;
-  edits: FrameEdit[];
-  /** A server may send usage in the last chunk of a choice unasked; the next chunk decides. */
-  usageInDoubt: boolean;
-  /** It has running usage, and no other may follow. */
-  mayBeAsked: boolean;
-}
-
-interface FrameEdit extends Span {
-  text: string;
-}
-
-const usageName = Buffer.from('usage"');
-const timingsName = Buffer.from('timings"');
-const finishReasonName = Buffer.from('finish_reason"');
-const quote = 0x22;
-const comma = 0x2c;
-const openBracket = 0x5b;
-
-/** Learns from a stream's chunks which usage the backend would not have sent unasked. */
-class InjectedUsageDetector {
-  readonly #added: UsageAdded;
-  /** How this stream shows that usage is not set; undefined until a chunk without usage has come. */
-  #unset: "null" | "omitted" | undefined;
-  /** A chunk in the middle of a choice had usage that was requested. */
-  #isContinuous = false;
-  /** The last chunk whose usage was removed, for a client that asked for usage itself. */
-  #owed: Pick<Outgoing, "event" | "chunk"> | undefined;
-  /** The backend sends usage on its own account: nothing is to be removed. */
-  isUnasked = false;
-
-  constructor(added: UsageAdded) {
-    this.#added = added;
-  }
-
-  /** False for most events, which then need not be parsed. @param isContent it has no usage but null, which may stay */
-  mayEdit(event: Uint8Array, isContent: boolean): boolean {
-    if (!(isContent && this.#unset === "null") && hasMember(event, usageName)) return true;
-    if (hasMember(event, finishReasonName, quote)) return true;
-    return this.#added.continuousUsage && this.#unset === undefined && hasMember(event, choicesName, openBracket);
-  }
-
-  inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing {
-    const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false, mayBeAsked: false };
-    if (chunk.usage === "absent") this.#unset ??= "omitted";
-    else if (chunk.usage === "null") this.#inspectNull(outgoing);
-    else this.#inspectUsage(outgoing);
-    return outgoing;
-  }
-
-  /** Another chunk with usage follows: the usage in doubt was requested. */
-  confirm(outgoing: Outgoing): void {
-    if (outgoing.usageInDoubt || outgoing.mayBeAsked) this.#removeUsage(outgoing);
-  }
-
-  /** The client asked for usage at the end, and has got none since some was removed. */
-  owes(): boolean {
-    return this.#owed !== undefined;
-  }
-
-  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
-  settle(isDue: boolean): Uint8Array[] {
-    const due = isDue ? this.#owed : undefined;
-    this.#owed = undefined;
-    return due === undefined ? [] : [edited({ ...due, edits: [{ ...due.chunk.choicesValue, text: "[]" }] })];
-  }
-
-  #inspectNull({ event, chunk, edits }: Outgoing): void {
-    const stays = !this.#added.includeUsage || chunk.nullIsUsual || this.#unset === "null";
-    this.#unset ??= stays ? "null" : "omitted";
-    if (!stays) edits.push(cutUsage(event, chunk));
-  }
-
-  #inspectUsage(outgoing: Outgoing): void {
-    const { event, chunk } = outgoing;
-    const { includeUsage, continuousUsage } = this.#added;
-    if (continuousUsage && this.#isContinuous) {
-      // The client asked for usage at the end, and this is all that there is if `[DONE]` follows.
-      outgoing.mayBeAsked = !includeUsage && chunk.isFinal && event.length <= maxHeldEventBytes;
-      return outgoing.mayBeAsked ? undefined : this.#removeUsage(outgoing);
-    }
-    const usage = parseObject(event.subarray(chunk.usageValue.start, chunk.usageValue.end)) ?? {};
-    if (isZero(usage)) return undefined;
-    if (chunk.isFinal) outgoing.usageInDoubt = continuousUsage && this.#unset === undefined;
-    else if (continuousUsage && isRunningUsage(usage)) this.#removeUsage(outgoing);
-    else this.isUnasked = true;
-    return undefined;
-  }
-
-  #removeUsage({ event, chunk, edits }: Outgoing): void {
-    this.#isContinuous = true;
-    if (!this.#added.includeUsage) this.#owed = { event, chunk };
-    const wasNull = this.#unset === "null" || chunk.nullWasReplaced;
-    edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutUsage(event, chunk));
-  }
+function edited({ event, line, json, editor }: CompletionChunk, other = editor): Uint8Array {
+  const pieces = other.apply(json);
+  return pieces === undefined
+    ? event
+    : Buffer.concat([event.subarray(0, line.start), ...pieces, event.subarray(line.end)]);
 }
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"];
-/** All that vLLM and SGLang have. */
+/** All that the running usage of vLLM and SGLang has. */
 const runningNames = new Set([...countNames, "prompt_tokens_details", "completion_tokens_details", "reasoning_tokens"]);
-
-function isRunningUsage(usage: Record<string, unknown>): boolean {
-  return Object.keys(usage).every((name) => runningNames.has(name));
-}
 
 /** LiteLLM writes such usage into every chunk of a completion. No running count is zero: it has the prompt's tokens. */
 function isZero(usage: Record<string, unknown>): boolean {
@@ -276,66 +235,54 @@ function isZero(usage: Record<string, unknown>): boolean {
   return counts.some((count) => count === 0) && counts.every((count) => typeof count !== "number" || count === 0);
 }
 
-const cutUsage = (event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit => cutMember(event, usageValue);
-
-/** The member with its name and one comma. */
-function cutMember(event: Uint8Array, value: Span): FrameEdit {
-  const nameEnd = event.lastIndexOf(quote, value.start - 1);
-  const nameStart = event.lastIndexOf(quote, nameEnd - 1);
-  let before = nameStart - 1;
-  while (isWhiteSpace(event[before])) before--;
-  if (event[before] === comma) return { start: before, end: value.end, text: "" };
-  let after = value.end;
-  while (isWhiteSpace(event[after])) after++;
-  return { start: nameStart, end: event[after] === comma ? after + 1 : value.end, text: "" };
-}
-
-export type CompletionChunk = NonNullable<ReturnType<typeof readChunk>>;
-
 /** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of a stream. */
-export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
+const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
 
-/** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
-export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
-  const line = findDataLine(event);
-  return line && readChunk(event.subarray(line.start, line.end), line.start);
-}
+type CompletionChunk = NonNullable<ReturnType<typeof readCompletionChunk>>;
 
 /**
- * What the filter needs of one event of a streamed completion. Positions are bytes of the event.
- * @param offset the position of the JSON text in it
+ * What the filter needs of one event of a streamed completion, by positions in its JSON text. Undefined for any other event:
+ * comments, errors, `[DONE]`, and data in several lines, which no backend sends.
  */
-function readChunk(bytes: Uint8Array, offset: number) {
-  const usage = createSlot();
-  const choices = createSlot();
-  const members = Object.fromEntries(lastChunkMembers.map((name) => [name, createSlot()]));
-  const root = createSlot({ members: { usage, choices, ...members } });
-  if (!readJson(bytes, root) || root.kind !== "object" || choices.kind !== "array") return undefined;
-  const list = parseObject(bytes.subarray(choices.start, choices.end));
+function readCompletionChunk(event: Uint8Array) {
+  const line = findDataLine(event);
+  if (line === undefined) return undefined;
+  const json = event.subarray(line.start, line.end);
+  const members = {
+    usage: createSlot(),
+    choices: createSlot(),
+    error: createSlot(),
+    system_fingerprint: createSlot(),
+    timings: createSlot(),
+    __tool_call_incomplete: createSlot(),
+  };
+  const { usage, choices } = members;
+  const root = createSlot({ members });
+  if (!readJson(json, root) || root.kind !== "object" || choices.kind !== "array") return undefined;
+  const list = parseJson(utf8(json, choices.start, choices.end));
   if (!Array.isArray(list)) return undefined;
-  const isNull = isLiteral(bytes, usage, "null");
-  const spanOf = ({ start, end }: JsonSlot): Span => ({ start: start + offset, end: end + offset });
+  const hasNull = isLiteral(json, usage, "null");
   return {
-    ...readChoices(list),
-    usage: usage.kind === "object" ? ("object" as const) : isNull ? ("null" as const) : ("absent" as const),
+    event,
+    /** Where the JSON text stands in it. */
+    line,
+    json,
+    root,
+    ...members,
+    hasNull,
     /** Usage of any kind but null. */
-    hasUsage: usage.kind !== "absent" && !isNull,
-    usageValue: spanOf(usage),
-    choicesValue: spanOf(choices),
-    timingsValue: members.timings && members.timings.kind !== "absent" ? spanOf(members.timings) : undefined,
-    /** After the last member. */
-    tail: root.tail + offset,
-    /** The whole JSON text, parsed; undefined if the runtime does not take it. */
-    parse: () => parseObject(bytes),
-    /** The JSON of one of `lastChunkMembers`. */
-    findMember(name: string): string | undefined {
-      const member = members[name];
-      return member === undefined || member.kind === "absent" ? undefined : latin1(bytes, member.start, member.end);
-    },
+    hasUsage: usage.kind !== "absent" && !hasNull,
+    list: list as unknown[],
+    ...readChoices(list),
+    editor: new JsonEditor(),
+    /** A server may send usage in the last chunk of a choice unasked; the next chunk decides. */
+    usageInDoubt: false,
+    /** It has running usage, and no other may follow. */
+    mayBeAsked: false,
   };
 }
 
-export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
   const value = parseJson(utf8(bytes));
   return isObject(value) ? value : undefined;
 }
@@ -377,44 +324,10 @@ function readChoices(list: readonly unknown[]) {
   };
 }
 
-/** Which choices of a stream have ended, as far as its chunks were read. */
-export class StreamProgress {
-  readonly #running = new Set<string>();
-  hasEnded = false;
-
-  follow({ ended, continued }: CompletionChunk): void {
-    for (const index of continued) this.#running.add(index);
-    for (const index of ended) this.#running.delete(index);
-    this.hasEnded ||= ended.length > 0;
-  }
-
-  /** Every choice that was seen has ended. */
-  get haveAllEnded(): boolean {
-    return this.hasEnded && this.#running.size === 0;
-  }
-}
-
-/**
- * Whether a chunk is sent only for its usage: without choices or, by LiteLLM and OpenRouter, with an empty choice after
- * every choice has ended.
- */
-export function isUsageAlone(chunk: CompletionChunk, progress: StreamProgress): boolean {
-  if (!chunk.hasUsage) return false;
-  return !chunk.hasChoices || (progress.haveAllEnded && !chunk.isFinal && hasEmptyChoices(chunk));
-}
-
-function hasEmptyChoices(chunk: CompletionChunk): boolean {
-  const choices = chunk.parse()?.choices;
-  return Array.isArray(choices) && choices.every(isEmptyChoice);
-}
-
-/** Whether a chunk tells of an error, which no client may miss. */
-export const hasError = (chunk: CompletionChunk): boolean => !isEmpty(chunk.parse()?.error ?? null);
-
 const chunkStart = "data: {";
 
 /** Whether a stream's last bytes, which no empty line ends, are the beginning of a chunk's line that is not an error. */
-export function isTornChunk(rest: Uint8Array): boolean {
+function isTornChunk(rest: Uint8Array): boolean {
   if (rest.some(isLineEnd)) return false;
   const text = latin1(rest);
   const isStart = chunkStart.startsWith(text) || text.startsWith(chunkStart) || text.startsWith("data:{");

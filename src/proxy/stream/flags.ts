@@ -1,6 +1,5 @@
 import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
-import { isObject } from "./event-usage.ts";
-import { JsonUsageParser, findShortJson, mentionsUsage } from "./event-usage.ts";
+import { createUsageParser, findShortJson, isObject, mentionsUsage } from "./usage.ts";
 import { DataReader, dataOf } from "./events.ts";
 
 /*
@@ -78,7 +77,10 @@ function namesError(events: Uint8Array, at: number): boolean {
 }
 
 /** Whether a terminal event may be in `bytes`: false for nearly all. */
-const mayHoldOne = (bytes: Uint8Array): boolean => markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
+function mayHoldOne(bytes: Uint8Array): boolean {
+  for (const marker of markers) if (indexOfBytes(bytes, marker, 0) >= 0) return true;
+  return false;
+}
 
 const mark = "(?:\xef\xbb\xbf)?";
 const doneLine = new RegExp(`^${mark}data:[ \\t]*\\[DONE\\]`, "m");
@@ -89,13 +91,12 @@ const terminalName = /^(?:message_stop|response\.(?:completed|incomplete|failed)
 /** Names stand near the start of an event; only in its JSON can the type come later. */
 const headBytes = 512;
 
-const headOf = (event: Uint8Array): string => latin1(event, 0, Math.min(event.length, headBytes));
 const nameIn = (head: string): string => eventLine.exec(head)?.[1] ?? "";
 const typeIn = (head: string): string | undefined => typeFirst.exec(head)?.[1];
 
 /** By its name, or by its type if that comes first; some clients go by the one, some by the other. Undefined: neither tells. */
 function endsByHead(event: Uint8Array): boolean | undefined {
-  const head = headOf(event);
+  const head = latin1(event.subarray(0, headBytes));
   if (doneLine.test(head)) return true;
   const [name, type] = [nameIn(head), typeIn(head)];
   if (type === undefined && !terminalName.test(name)) return undefined;
@@ -109,7 +110,7 @@ export function endsStream(event: Uint8Array): boolean {
 
 /** What is read of a text that is too long to be held, as it passes. */
 export class LongText {
-  readonly #json = new JsonUsageParser();
+  readonly #json = createUsageParser();
   readonly #reader: DataReader | undefined;
   readonly #ends: boolean | undefined;
   length = 0;
@@ -175,7 +176,7 @@ export class Progress {
     if (indexOfBytes(bytes, errorWord, 0) < 0 && indexOfBytes(bytes, failedName, 0) < 0) return;
     const field = errorField.exec(utf8(bytes))?.[1];
     const error = field === undefined ? undefined : { error: findShortJson(Buffer.from(field)) ?? field };
-    this.failure ??= findFailure(error ?? findShortJson(dataOf(bytes)), nameIn(headOf(bytes)));
+    this.failure ??= findFailure(error ?? findShortJson(dataOf(bytes)), nameIn(latin1(bytes.subarray(0, headBytes))));
   }
 
   /** A whole JSON answer, or a long event, as far as it is read. */

@@ -1,7 +1,7 @@
-import { cacheWriteName, findCount, isObject, tokenCountNames } from "./event-usage.ts";
+import { cacheWriteName, findCount, isObject, tokenCountNames } from "./usage.ts";
 import { utf8 } from "../json/bytes.ts";
 
-export type SeenOutput = typeof nothingSeen;
+type SeenOutput = typeof nothingSeen;
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
 export const nothingSeen = {
@@ -21,9 +21,24 @@ export const nothingSeen = {
 
 const charactersPerToken = 4;
 
+interface ReportedChoice {
+  input: number;
+  output: number;
+}
+
+/** Bounds the memory of a stream whose choices have ever new numbers. */
+const maxChoices = 4096;
+
 /** Follows the output for keys with limits of tokens: sees each document in its order, and skims what is like one before. */
 export class OutputObserver {
-  readonly #choices = new Choices();
+  /**
+   * What choices report; undefined: the choice has begun, and has no usage. vLLM and SGLang report one total after the last
+   * choice, and, if they are asked to, its own count beside each choice; llama.cpp reports each choice by itself, in a chat
+   * by a frame of only usage after its end. So usage beside a choice is that choice's, and a frame of only usage belongs to
+   * the choice that ended before it, unless that one has usage already.
+   */
+  readonly #choices = new Map<number, ReportedChoice | undefined>();
+  #lastEnded: number | undefined;
   readonly #repeated = new RepeatedEvent();
   #events = 0;
   #characters = 0;
@@ -38,129 +53,35 @@ export class OutputObserver {
 
   onDocument(document: unknown, unreadBytes: number, json?: Uint8Array): void {
     if (!isObject(document)) return;
-    this.#seeUsage(document);
-    if (unreadBytes > 0) return this.isKnown ? this.#add({ events: 1, characters: unreadBytes }) : undefined;
-    const hasEnded = this.#seeOutput(document);
+    const { message, usage, choices } = document;
+    const opening = isObject(message) && isObject(message["usage"]) ? message["usage"] : undefined;
+    if (opening !== undefined) this.#isOpening = true;
+    if (isObject(usage) && typeof usage["output_tokens"] === "number") this.#isOpening = false;
+    for (const one of [opening, usage]) {
+      if (isObject(one)) this.#cacheWriteTokens = findCount(one, [cacheWriteName]) ?? this.#cacheWriteTokens;
+    }
+    if (unreadBytes > 0) {
+      if (this.isKnown) this.#add(1, unreadBytes);
+      return;
+    }
+    let hasEnded = false;
+    if (Array.isArray(choices)) hasEnded = this.#seeChoices(choices, usage);
+    // The end of a part repeats it.
+    else if (this.isKnown) this.#addTexts(document, eventMembers);
+    else this.#findOutput(document);
     const [text, ...others] = this.#texts;
     this.#texts = [];
     const isOnlyText = text !== undefined && others.length === 0 && !hasEnded;
-    const { message, usage } = document;
     if (isOnlyText && json !== undefined && !isObject(message) && !isObject(usage)) this.#repeated.learn(json, text);
   }
 
   skim(whole: Uint8Array): boolean {
     const length = this.#repeated.lengthOf(whole);
-    if (length !== undefined) this.#add(length);
+    if (length !== undefined) this.#add(length.events, length.characters);
     return length !== undefined;
   }
 
   seen(): SeenOutput {
-    return {
-      ...this.#choices.seen(),
-      estimatedTokens: Math.max(this.#events, Math.ceil(this.#characters / charactersPerToken)),
-      isOpening: this.#isOpening,
-      cacheWriteTokens: this.#cacheWriteTokens,
-    };
-  }
-
-  #add({ events, characters }: OutputLength): void {
-    this.#events += events;
-    this.#characters += characters;
-  }
-
-  #addTexts(of: Record<string, unknown>, members: readonly string[]): boolean {
-    const added = textsOf(of, members);
-    const length = added.reduce((sum, text) => sum + text.length, 0);
-    this.#add({ events: length === 0 ? 0 : 1, characters: length });
-    this.#texts.push(...added);
-    return length > 0;
-  }
-
-  #seeUsage({ message, usage }: Record<string, unknown>): void {
-    if (isObject(message) && isObject(message["usage"])) {
-      this.#isOpening = true;
-      this.#seeCacheWrite(message["usage"]);
-    }
-    if (isObject(usage)) {
-      if (typeof usage["output_tokens"] === "number") this.#isOpening = false;
-      this.#seeCacheWrite(usage);
-    }
-  }
-
-  #seeCacheWrite(usage: Record<string, unknown>): void {
-    this.#cacheWriteTokens = findCount(usage, [cacheWriteName]) ?? this.#cacheWriteTokens;
-  }
-
-  /** @returns whether a choice has ended */
-  #seeOutput(document: Record<string, unknown>): boolean {
-    const { choices, usage } = document;
-    if (Array.isArray(choices)) {
-      return this.#choices.see(choices, usage, (choice) => this.#addTexts(choice, choiceMembers));
-    }
-    // The end of a part repeats it.
-    if (this.isKnown) this.#addTexts(document, eventMembers);
-    else this.#findOutput(document);
-    return false;
-  }
-
-  /** In its first two levels. Where there are deltas, what else there is of a text repeats them. */
-  #findOutput(document: Record<string, unknown>): void {
-    const levels = [document, ...Object.values(document).filter(isObject)];
-    if (levels.some((level) => this.#addTexts(level, ["delta"]))) this.#hasDeltas = true;
-    else if (!this.#hasDeltas) levels.some((level) => this.#addTexts(level, foundMembers));
-  }
-}
-
-interface ReportedChoice {
-  input: number;
-  output: number;
-}
-
-/** Bounds the memory of a stream whose choices have ever new numbers. */
-const maxChoices = 4096;
-
-/**
- * What choices report. vLLM and SGLang report one total after the last choice, and, if they are asked to, its own count
- * beside each choice; llama.cpp reports each choice by itself, in a chat by a frame of only usage after its end. So usage
- * beside a choice is that choice's, and a frame of only usage belongs to the choice that ended before it, unless that one
- * has usage already.
- */
-class Choices {
-  /** Undefined: the choice has begun, and has no usage. */
-  readonly #choices = new Map<number, ReportedChoice | undefined>();
-  #lastEnded: number | undefined;
-
-  /** @param addOutput of a choice; returns whether it has any. @returns whether one of them has ended */
-  see(list: readonly unknown[], usage: unknown, addOutput: (choice: Record<string, unknown>) => boolean): boolean {
-    const endedBefore = this.#lastEnded;
-    let [hasEnded, hasOutput, count, last] = [false, false, 0, 0];
-    for (const choice of list) {
-      if (!isObject(choice)) continue;
-      count += 1;
-      last = typeof choice["index"] === "number" ? choice["index"] : 0;
-      if (!this.#choices.has(last) && this.#choices.size < maxChoices) this.#choices.set(last, undefined);
-      if (addOutput(choice)) hasOutput = true;
-      if (typeof choice["finish_reason"] === "string") [hasEnded, this.#lastEnded] = [true, last];
-    }
-    if (!isObject(usage)) return hasEnded;
-    // LiteLLM and OpenRouter send a frame of usage alone with an empty choice.
-    const isAfterEnd = endedBefore !== undefined && endedBefore === this.#lastEnded && !hasOutput;
-    const isAlone = count === 0 || isAfterEnd;
-    if (isAlone || count === 1) this.#seeUsage(usage, isAlone ? undefined : last);
-    return hasEnded;
-  }
-
-  /** @param beside the choice in the same frame, undefined if there is none, or several */
-  #seeUsage(usage: Record<string, unknown>, beside: number | undefined): void {
-    const output = findCount(usage, tokenCountNames.outputTokens);
-    if (output === undefined) return;
-    const input = findCount(usage, tokenCountNames.inputTokens) ?? 0;
-    const [choices, ended] = [this.#choices, this.#lastEnded];
-    if (beside !== undefined) choices.set(beside, { input, output });
-    else if (ended !== undefined && choices.get(ended) === undefined) choices.set(ended, { input, output });
-  }
-
-  seen(): Pick<SeenOutput, "reportedTokens" | "choicesInputTokens" | "hasUnreportedChoice"> {
     let [reported, input, output] = [0, 0, 0];
     for (const choice of this.#choices.values()) {
       if (choice === undefined) continue;
@@ -169,10 +90,58 @@ class Choices {
       output += choice.output;
     }
     return {
+      estimatedTokens: Math.max(this.#events, Math.ceil(this.#characters / charactersPerToken)),
       reportedTokens: output,
       choicesInputTokens: reported < 2 ? 0 : input / reported,
+      isOpening: this.#isOpening,
       hasUnreportedChoice: reported < this.#choices.size,
+      cacheWriteTokens: this.#cacheWriteTokens,
     };
+  }
+
+  #add(events: number, characters: number): void {
+    this.#events += events;
+    this.#characters += characters;
+  }
+
+  /** @returns whether there are any */
+  #addTexts(of: Record<string, unknown>, members: readonly string[]): boolean {
+    const before = this.#texts.length;
+    for (const name of members) addTextsOf(of[name], this.#texts, 1);
+    let characters = 0;
+    for (let at = before; at < this.#texts.length; at++) characters += this.#texts[at]?.length ?? 0;
+    if (characters > 0) this.#add(1, characters);
+    return characters > 0;
+  }
+
+  /** In its first two levels. Where there are deltas, what else there is of a text repeats them. */
+  #findOutput(document: Record<string, unknown>): void {
+    const levels = [document, ...Object.values(document).filter(isObject)];
+    if (levels.some((level) => this.#addTexts(level, ["delta"]))) this.#hasDeltas = true;
+    else if (!this.#hasDeltas) levels.some((level) => this.#addTexts(level, foundMembers));
+  }
+
+  /** @returns whether one of them has ended */
+  #seeChoices(list: readonly unknown[], usage: unknown): boolean {
+    const [choices, endedBefore] = [this.#choices, this.#lastEnded];
+    let [hasEnded, hasOutput, count, last] = [false, false, 0, 0];
+    for (const choice of list) {
+      if (!isObject(choice)) continue;
+      count += 1;
+      last = typeof choice["index"] === "number" ? choice["index"] : 0;
+      if (!choices.has(last) && choices.size < maxChoices) choices.set(last, undefined);
+      if (this.#addTexts(choice, choiceMembers)) hasOutput = true;
+      if (typeof choice["finish_reason"] === "string") [hasEnded, this.#lastEnded] = [true, last];
+    }
+    const output = isObject(usage) ? findCount(usage, tokenCountNames.outputTokens) : undefined;
+    if (!isObject(usage) || output === undefined) return hasEnded;
+    const reported = { input: findCount(usage, tokenCountNames.inputTokens) ?? 0, output };
+    const ended = this.#lastEnded;
+    // LiteLLM and OpenRouter send a frame of usage alone with an empty choice.
+    const isAlone = count === 0 || (endedBefore !== undefined && endedBefore === ended && !hasOutput);
+    if (!isAlone && count === 1) choices.set(last, reported);
+    else if (isAlone && ended !== undefined && choices.get(ended) === undefined) choices.set(ended, reported);
+    return hasEnded;
   }
 }
 
@@ -202,13 +171,7 @@ const outputMembers = [
 /** Deeper than any dialect goes. */
 const maxDepth = 6;
 
-/** Text, reasoning, tool calls and refusals in an event or a choice; none is empty. */
-function textsOf(of: Record<string, unknown>, members: readonly string[]): string[] {
-  const texts: string[] = [];
-  for (const name of members) addTextsOf(of[name], texts, 1);
-  return texts;
-}
-
+/** Adds text, reasoning, tool calls and refusals in a member of an event or a choice; none is empty. */
 function addTextsOf(value: unknown, texts: string[], depth: number): void {
   if (typeof value === "string" && value !== "") texts.push(value);
   if (depth > maxDepth || !isObject(value)) return;
@@ -223,7 +186,7 @@ function addTextsOf(value: unknown, texts: string[], depth: number): void {
 }
 
 /** How much output some events have. */
-export interface OutputLength {
+interface OutputLength {
   /** Events with output. */
   events: number;
   /** UTF-16 units, as in a string's length. */
@@ -255,18 +218,16 @@ export class RepeatedEvent {
    */
   learn(json: Uint8Array, text: string): void {
     if (this.#learned === maxLearned || json.length > maxLength) return;
-    const pieces = utf8(json).split(JSON.stringify(text));
-    // It may be a name, or what is between a name and its value, such as `":"`.
-    const isSure = pieces.slice(0, -1).every((piece) => /: ?$/.test(piece));
-    // With an escape in another place, the text may be written in another way, and what was found is something else.
-    if (pieces.length === 1 || !isSure || pieces.some((piece) => piece.includes("\\"))) return;
-    const [first = "", ...others] = pieces.map((piece) =>
-      piece
-        .split(number)
-        .map(RegExp.escape)
-        .join(String.raw`\d+`),
-    );
-    const data = `${first}"${string}"${others.join(String.raw`"\1"`)}`;
+    const frame = utf8(json).replaceAll(JSON.stringify(text), "\n");
+    // It may be a name, or what is between a name and its value, such as `":"`. And with an escape in another place, the
+    // text may be written in another way, and what was found is something else.
+    if (!frame.includes("\n") || /(?<!: ?)\n|\\/.test(frame)) return;
+    const data = frame
+      .split(number)
+      .map(RegExp.escape)
+      .join(String.raw`\d+`)
+      .replace(String.raw`\n`, `"${string}"`)
+      .replaceAll(String.raw`\n`, String.raw`"\1"`);
     // The name of an event says nothing that its JSON text does not say.
     this.#pattern = new RegExp(String.raw`(?:e.*\n)?data: ${data}(?:\n\n|\r\n\r\n)`, "y");
     this.#learned += 1;

@@ -1,13 +1,114 @@
-import { noUsage, type Usage } from "../../domain/usage.ts";
+import { addUsage, noUsage, type Usage } from "../../domain/usage.ts";
 import { skipLeading } from "../json/bytes.ts";
-import { type BodyHeaders, isJson, isPlain, isPlainEventStream, mayBeEventStream, textKindOf } from "./body-kind.ts";
-import { createDecompressor, type Decompressor, encodingsOf } from "./body-kind.ts";
-import { noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
-import { findShortJson, JsonUsageParser } from "./event-usage.ts";
-import { beginsEvents, Events, isLineEnd, maxHeldEventBytes, type Position, Unfinished } from "./events.ts";
+import type { PushParser } from "../json/push-parser.ts";
+import { type BodyKind, createDecompressor, type Decompressor } from "./body-kind.ts";
+import { beginsEvents, dataOf, Events, type Position, Unfinished } from "./events.ts";
 import type { EventFilter } from "./filter.ts";
-import { carryOnlyContent, endsStream, LongText } from "./flags.ts";
-import { type ResponseListener, UsageReader } from "./usage.ts";
+import { carryOnlyContent, LongText, type Progress } from "./flags.ts";
+import { HeldEnd, joined } from "./held-end.ts";
+import { cachedTimingName, createUsageParser, findCount, findShortJson, isObject, maxParsedLength } from "./usage.ts";
+import { mayHoldUsage, mentionsUsage, noStreamUsage, readEventUsage, readUsage, type UsageShape } from "./usage.ts";
+import { usageOfStream } from "./usage.ts";
+
+/** Sees every text of a response, parsed, in its order. */
+interface TextObserver {
+  /**
+   * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
+   * @param json its text, if it is an event's
+   */
+  onDocument(document: unknown, unreadBytes: number, json?: Uint8Array): void;
+  /** Takes whole events that mention no usage without parsing their texts. False: they are to be parsed. */
+  skim?(events: Uint8Array): boolean;
+}
+
+/** What else is read of a response. */
+export interface ResponseListener {
+  observer?: TextObserver | undefined;
+  /** Unset where the status tells how it went. */
+  progress?: Progress | undefined;
+}
+
+/** Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`. */
+class UsageReader {
+  readonly #observer: TextObserver | undefined;
+  readonly #progress: Progress | undefined;
+  readonly #timings: ReturnType<typeof createTimings> | undefined;
+  /** Of all that was read, with what it looks like. */
+  usage = noStreamUsage;
+
+  /** @param timedChoices see `UsageAdded` */
+  constructor({ observer, progress }: ResponseListener, timedChoices?: number) {
+    this.#observer = observer;
+    this.#progress = progress;
+    this.#timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
+  }
+
+  /** @param bytes a whole event, or one that no empty line ends. @param isText it is a text by itself */
+  read(bytes: Uint8Array, isText: boolean): void {
+    if (!isText) this.#progress?.event(bytes);
+    if (!isText && this.#timings === undefined && !mentionsUsage(bytes) && this.skim(bytes)) return;
+    const json = isText ? bytes : dataOf(bytes);
+    if (this.#observer === undefined && this.#timings === undefined && !mayHoldUsage(json)) return;
+    const document = findShortJson(json);
+    if (document !== undefined) return this.#add(document, 0, json, true);
+    // One that was cut may still hold its usage.
+    const isLong = json.length > maxParsedLength;
+    if (!isLong && !mayHoldUsage(json)) return;
+    const parser = createUsageParser();
+    parser.push(json);
+    this.#add(parser.document(), isLong ? json.length : 0, json);
+  }
+
+  /** A text that was too long to be held; all of it was pushed. */
+  longText(text: LongText): void {
+    this.#progress?.document(text.document());
+    this.#add(text.document(), text.length);
+  }
+
+  /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
+  skim(events: Uint8Array): boolean {
+    return this.#observer === undefined || this.#observer.skim?.(events) === true;
+  }
+
+  seen(): Usage {
+    const usage = usageOfStream(this.usage);
+    return this.#timings === undefined ? usage : this.#timings.addTo(usage);
+  }
+
+  /** @param json its text, if that is at hand. @param isWhole it has all that was sent, and not only what is read */
+  #add(document: unknown, unreadBytes: number, json?: Uint8Array, isWhole = false): void {
+    if (document === undefined) return;
+    this.#observer?.onDocument(document, unreadBytes, json);
+    this.#timings?.read(document);
+    this.usage = readEventUsage(document, this.usage, isWhole);
+  }
+}
+
+/** What llama.cpp counts of each choice as it runs; its usage is that of one. @param perPrompt how many have one prompt */
+function createTimings(perPrompt: number) {
+  const choices = new Map<number, Usage>();
+  return {
+    read(document: unknown): void {
+      if (!isObject(document) || !isObject(document.timings) || !Array.isArray(document.choices)) return;
+      const choice: unknown = document.choices[0];
+      if (!isObject(choice) || typeof choice.index !== "number" || choices.size > 4096) return;
+      const { timings } = document;
+      const count = (name: string): number => findCount(timings, [name]) ?? 0;
+      const cachedInputTokens = count(cachedTimingName);
+      const inputTokens = count("prompt_n") + cachedInputTokens;
+      choices.set(choice.index, { inputTokens, outputTokens: count("predicted_n"), cachedInputTokens });
+    },
+    /** @param usage what the backend reports otherwise */
+    addTo(usage: Usage): Usage {
+      let sum = noUsage;
+      for (const choice of choices.values()) sum = addUsage(sum, choice);
+      if (sum.outputTokens < usage.outputTokens || choices.size === 0) return usage;
+      const inputTokens = Math.max(usage.inputTokens, Math.round(sum.inputTokens / perPrompt));
+      const cachedInputTokens = Math.round((sum.cachedInputTokens ?? 0) / perPrompt) || usage.cachedInputTokens;
+      return { ...usage, inputTokens, outputTokens: sum.outputTokens, cachedInputTokens };
+    },
+  };
+}
 
 interface PassageOptions {
   listener: ResponseListener | undefined;
@@ -21,9 +122,9 @@ const nothing = new Uint8Array();
  * What the bytes of a response pass on their way to the client, whatever they are; their usage is read on the way. It never
  * throws or rejects.
  *
- * An event stream is cut into its events. Each goes through the reader of usage, the filter and the hold; what the hold
+ * An event stream is cut into its events. Each goes through the reader of usage, the filter and the held end; what that
  * lets go may be sent. Other bodies, and compressed ones, may be sent as they come.
- * - Bytes leave in their order: by `push`, then by `takeEnd`, then by `rest`.
+ * - Bytes leave in their order: by `push`, then by `held.take`, then by `rest`.
  * - Of an event stream, an unfinished event waits, so that an error never follows half an event, and the event that ends
  *   the stream, so that no client sees an end that is not counted. At most `maxHeldEventBytes` of an event wait.
  * - Nothing here survives the process: what waits has not been sent, so the client sees a response without its end.
@@ -39,7 +140,7 @@ export class Passage {
   /** Set if usage is read more slowly than bytes come: the next chunk should wait for it, so that nothing piles up. */
   backlog: Promise<void> | undefined;
   readonly #events: Events;
-  readonly #hold = new Hold();
+  readonly held = new HeldEnd();
   /** The text is an event stream that waits where it has to. Undefined: its first bytes tell. */
   #holds: boolean | undefined;
   /** What came while that is unknown. */
@@ -48,7 +149,7 @@ export class Passage {
   #usage: UsageReader | undefined;
   #isKnown: boolean;
   /** Set if the body is one JSON text, which its first byte tells, whatever its type. */
-  #json: JsonUsageParser | undefined;
+  #json: PushParser | undefined;
   #long: LongText | undefined;
   /** What no empty line ends, once the body has ended. */
   #last: Uint8Array = nothing;
@@ -57,19 +158,18 @@ export class Passage {
    * Usage is read from event streams and JSON, compressed or not, on any path; other responses have none.
    * @param listener undefined: the usage is not read
    */
-  constructor(headers: BodyHeaders, { listener, filter }: PassageOptions) {
-    const kind = textKindOf(headers);
+  constructor(kind: BodyKind, { listener, filter }: PassageOptions) {
+    const { text, encodings, isPlain, isPlainEvents } = kind;
     this.#listener = listener;
     this.#filter = filter;
-    this.#isLines = kind === "lines";
+    this.#isLines = text === "lines";
     this.#events = new Events(this, this.#isLines ? "line feed" : "empty line");
-    this.#holds = isPlainEventStream(headers) || (mayBeEventStream(headers) ? undefined : false);
+    this.#holds = isPlainEvents || (kind.isSniffed && isPlain ? undefined : false);
     this.#usage = listener && new UsageReader(listener, filter?.timedChoices);
     this.#isKnown = this.#isLines || listener === undefined;
-    const isRead = kind !== undefined && (this.#holds !== false || listener !== undefined);
-    this.#way = !isRead ? "all as it comes" : isPlain(headers) ? "plain" : "decoded on the side";
+    const isRead = text !== undefined && (this.#holds !== false || listener !== undefined);
+    this.#way = !isRead ? "all as it comes" : isPlain ? "plain" : "decoded on the side";
     if (this.#way !== "decoded on the side") return;
-    const encodings = encodingsOf(headers.contentEncoding ?? "");
     this.#decompressor = createDecompressor(encodings, (chunk) => void this.#read(chunk));
   }
 
@@ -80,30 +180,25 @@ export class Passage {
     return chunk;
   }
 
-  #read(chunk: Uint8Array): Uint8Array {
-    if (this.#holds !== undefined) return this.#pass(chunk);
-    const all = this.#start.take(chunk);
-    this.#holds = beginsEvents(all);
-    return this.#holds === undefined ? (this.#start.add(all) ?? nothing) : this.#pass(all);
-  }
-
-  #pass(chunk: Uint8Array): Uint8Array {
-    if (!this.#isKnown) this.#findJson(chunk);
+  #read(bytes: Uint8Array): Uint8Array {
+    let chunk = bytes;
+    if (this.#holds === undefined) {
+      chunk = this.#start.take(bytes);
+      this.#holds = beginsEvents(chunk);
+      if (this.#holds === undefined) return this.#start.add(chunk) ?? nothing;
+    }
+    if (!this.#isKnown) {
+      const first = chunk[skipLeading(chunk, 0)];
+      this.#isKnown = first !== undefined;
+      if (first === openBrace) [this.#json, this.#usage] = [createUsageParser(), undefined];
+    }
     this.#json?.push(chunk);
-    if (this.#json !== undefined && this.#holds === false) return chunk;
+    if (this.#json !== undefined && !this.#holds) return chunk;
     if (this.#events.push(chunk)) return chunk;
-    const ready = this.#hold.take();
-    if (this.#holds === true) return ready;
-    this.#hold.takeEnd();
+    const ready = this.held.takeReady();
+    if (this.#holds) return ready;
+    this.held.take();
     return chunk;
-  }
-
-  #findJson(chunk: Uint8Array): void {
-    const first = chunk[skipLeading(chunk, 0)];
-    this.#isKnown = first !== undefined;
-    if (first !== openBrace) return;
-    this.#json = new JsonUsageParser();
-    this.#usage = undefined;
   }
 
   /** This and the next two are for the cutter alone. */
@@ -115,32 +210,23 @@ export class Passage {
 
   event(bytes: Uint8Array): void {
     this.#usage?.read(bytes, this.#isLines);
-    if (this.#filter === undefined) this.#hold.event(bytes);
-    else this.#holdEach(this.#filter.event(bytes));
+    if (this.#filter === undefined) return this.held.event(bytes);
+    for (const event of this.#filter.event(bytes)) this.held.event(event);
   }
 
   piece(bytes: Uint8Array, isLast: boolean): void {
-    if (this.#filter !== undefined) this.#holdEach(this.#filter.release());
+    for (const event of this.#filter?.release() ?? []) this.held.event(event);
     if (this.#long === undefined) this.#long = new LongText(bytes, !this.#isLines);
     else this.#long.push(bytes);
-    if (!isLast) return this.#hold.pass(bytes);
+    if (!isLast) return this.held.pass(bytes);
     this.#usage?.longText(this.#long);
-    this.#hold.lastPiece(bytes, this.#long.endsStream());
+    this.held.lastPiece(bytes, this.#long.endsStream());
     this.#long = undefined;
-  }
-
-  #holdEach(events: readonly Uint8Array[]): void {
-    for (const event of events) this.#hold.event(event);
-  }
-
-  /** The event that ends the stream and what came with it, once: to be sent when its count is committed. */
-  takeEnd(): Uint8Array | undefined {
-    return this.#hold.takeEnd();
   }
 
   /** Where in an event stream the next byte goes. */
   position(): Position {
-    return this.#hold.waitsInLine ? "inside a line" : this.#events.position();
+    return this.held.waitsInLine ? "inside a line" : this.#events.position();
   }
 
   /** The usage of the events pushed so far; none while a JSON document is unfinished. */
@@ -183,79 +269,12 @@ function readDocument(document: unknown, { observer, progress }: ResponseListene
 /** The usage of a whole response. */
 export async function readWholeUsage(
   bytes: Uint8Array,
-  headers: BodyHeaders,
+  kind: BodyKind,
   listener: ResponseListener = {},
 ): Promise<Usage> {
-  const isShortJson = isJson(headers) && isPlain(headers);
-  const document = isShortJson ? findShortJson(bytes) : undefined;
+  const document = kind.isJson && kind.isPlain ? findShortJson(bytes) : undefined;
   if (document !== undefined) return readDocument(document, listener);
-  const passage = new Passage(headers, { listener });
+  const passage = new Passage(kind, { listener });
   passage.push(bytes);
   return passage.end();
-}
-
-/** What of an event stream may go to its client, and the event that ends it, which waits until its count is committed. */
-class Hold {
-  readonly #ready: Uint8Array[] = [];
-  #end: Uint8Array[] | undefined;
-  #hasEnded = false;
-  /** The stream ends with a long event, so that nothing of ours fits in. */
-  waitsInLine = false;
-
-  /** Part of a long event, not the last. */
-  pass(bytes: Uint8Array): void {
-    (this.#end ?? this.#ready).push(bytes);
-  }
-
-  event(event: Uint8Array): void {
-    const isEnd = !this.#hasEnded && endsStream(event);
-    if (isEnd && event.length > maxHeldEventBytes) return this.#endLong(event);
-    if (isEnd) this.#beginEnd();
-    this.pass(event);
-  }
-
-  /** The last bytes of a long event. If that ends the stream, its last line ends wait. */
-  lastPiece(bytes: Uint8Array, isEnd: boolean): void {
-    if (isEnd && !this.#hasEnded) this.#endLong(bytes);
-    else this.pass(bytes);
-  }
-
-  /** @returns what may be sent now */
-  take(): Uint8Array {
-    return this.#ready.length === 1 ? (this.#ready.pop() ?? nothing) : joined(this.#ready.splice(0));
-  }
-
-  /** @returns the event that ends the stream and what came with it, once. Nothing waits afterwards */
-  takeEnd(): Uint8Array | undefined {
-    const bytes = this.#end && joined(this.#end);
-    this.#end = undefined;
-    return bytes;
-  }
-
-  #beginEnd(): void {
-    this.#hasEnded = true;
-    this.#end = [];
-  }
-
-  #endLong(bytes: Uint8Array): void {
-    let at = bytes.length;
-    while (at > 0 && isLineEnd(bytes[at - 1])) at--;
-    this.pass(bytes.subarray(0, at));
-    this.#beginEnd();
-    this.pass(bytes.subarray(at));
-    this.waitsInLine = true;
-  }
-}
-
-/** Without a copy if they stand side by side, as those that came in one chunk do. */
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const [first = nothing] = pieces;
-  if (pieces.length < 2) return first;
-  let end = first.byteOffset;
-  const isOne = pieces.every(({ buffer, byteOffset, length }) => {
-    const follows = buffer === first.buffer && byteOffset === end;
-    end += length;
-    return follows;
-  });
-  return isOne ? new Uint8Array(first.buffer, first.byteOffset, end - first.byteOffset) : Buffer.concat(pieces);
 }

@@ -27,17 +27,8 @@ async function hasVersion(upstream: ProbedUpstream, path: string, signal: AbortS
   return status === 200 && /^\s*\{\s*"version"\s*:\s*"\d/.test(text);
 }
 
-async function readPage(
-  upstream: ProbedUpstream,
-  path: string,
-  signal: AbortSignal,
-): Promise<{
-  status: number;
-  /** The response's Server header. */
-  server: string | null;
-  /** Its beginning. */
-  text: string;
-}> {
+/** @returns `text` is its beginning */
+async function readPage(upstream: ProbedUpstream, path: string, signal: AbortSignal) {
   const response = await askBackend(upstream, path, signal);
   const text = (await readStart(response, maxBytes)).toString();
   return { status: response.status, server: response.headers.get("server"), text };

@@ -2,7 +2,7 @@
 //
 // It keeps true: whoever ends a request first says why, with an AbortReason, and all that belongs to it is aborted with
 // that (`abort-reason.ts` has each reason). Only paths below the configured `/v1/` are asked for. A request that must
-// not be sent twice gets no connection that may be closing (`connection-pool.ts`). Only waits for the other side count
+// not be sent twice gets no connection that may be closing (`connections.ts`). Only waits for the other side count
 // against a timeout. An error says whether nothing was sent; whether another backend gets the request then,
 // `failover.ts` decides. It knows the id of a key, and not its limits. What was tried for the connect timeout is told
 // there.
@@ -20,20 +20,25 @@ import {
   timedOut,
   unconnected,
 } from "./abort-reason.ts";
-import { addressOf, connectTo, type ConnectTimeout, countConnecting, createConnectTimeout } from "./connect-timeout.ts";
-import { type ConnectionPool, createConnectionPools, staysOpen } from "./connection-pool.ts";
+import {
+  addressOf,
+  type ConnectionPool,
+  connectTo,
+  type ConnectTimeout,
+  countConnecting,
+  createConnectionPools,
+  createConnectTimeout,
+  staysOpen,
+} from "./connections.ts";
 import { countProbes, serverOf } from "./probe.ts";
+import { addressForClient } from "../headers.ts";
 import { isOf, type KeyId, type SubjectId, subjectOf, type UserId } from "../../domain/keys.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
-export interface ForwardDeps {
-  /** Origin and path prefix; no trailing slash. */
-  baseUrl: string;
-  /** The path of a UNIX socket, if the upstream listens on one. */
-  socket?: string | undefined;
+export interface ForwardDeps extends Pick<Backend, "baseUrl">, Partial<Pick<Backend, "socket">> {
   fetch: UpstreamFetch;
   pool: ConnectionPool;
   connectTimeout: ConnectTimeout;
@@ -111,23 +116,25 @@ export function createForward(deps: ForwardDeps): Forward {
     const stopConnectTimeout = deps.connectTimeout.watch((isCertain) =>
       abort(isCertain ? unconnected() : timedOut("connect_timeout")),
     );
+    const { method, headers, body: given } = request;
+    let upload: ReturnType<typeof createUpload> | undefined;
+    if (given instanceof ReadableStream) {
+      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
+      upload = createUpload(given, readTimeout, clientTimeout, stopConnectTimeout);
+    }
     const release = (): void => {
       removeRunning();
       readTimeout.clear();
       upload?.clear();
     };
-    let upload: ReturnType<typeof createUpload> | undefined;
-    if (request.body instanceof ReadableStream) {
-      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
-      upload = createUpload(request.body, readTimeout, clientTimeout, stopConnectTimeout);
-    }
     readTimeout.beginWait();
     try {
-      const putBack = takeConnection(request, pool);
-      const body = upload?.body ?? request.body;
-      const { method, headers } = request;
+      // Undefined: it gets a connection outside of the pool. One that is not repeated must have none that is being closed.
+      const isRepeated = repeatedByBun.has(method);
+      const mayPool = upload === undefined && method !== "DELETE";
+      const putBack = mayPool ? pool.take(isRepeated ? undefined : staysOpen) : undefined;
       const { signal } = aborter;
-      const keepalive = putBack !== undefined;
+      const [body, keepalive] = [upload?.body ?? given, putBack !== undefined];
       const response = await deps.fetch(url, { ...always, method, headers, body, signal, keepalive });
       hasResponded = true;
       deps.connectTimeout.onReceived();
@@ -136,7 +143,7 @@ export function createForward(deps: ForwardDeps): Forward {
         const value = response.headers.get(name);
         if (value !== null) response.headers.set(name, addressForClient(value, url, base));
       }
-      if (request.method === "HEAD" || response.body === null) putBack?.();
+      if (method === "HEAD" || response.body === null) putBack?.();
       const onBodyRead = (part: Uint8Array | undefined): void => {
         if (part === undefined) return putBack?.();
         deps.connectTimeout.onReceived();
@@ -160,30 +167,12 @@ export function createForward(deps: ForwardDeps): Forward {
 const addressHeaders = ["location", "content-location"];
 
 /**
- * A backend's own address (RFC 9110 section 10.2.2) as its client sees it, relative to us: else the client would go past us.
- * @param target what the reference is relative to
- * @param base the backend's address and path prefix
- * @returns any other as it is
- */
-function addressForClient(reference: string, target: string, base: URL): string {
-  const found = URL.parse(reference, target);
-  if (found?.origin !== base.origin) return reference;
-  const prefix = base.pathname.replace(/\/$/, "");
-  const path = found.pathname.startsWith(`${prefix}/`) ? found.pathname.slice(prefix.length) : found.pathname;
-  // Two slashes would name a host.
-  return path.replace(/^\/+/, "/") + found.search + found.hash;
-}
-
-/**
  * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
  * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
  * decodes or rejects it.
  */
-function isReadable({ status, headers }: Response): boolean {
-  if (status < 200 || status > 599) return false;
-  const coding = headers.get("transfer-encoding");
-  return coding === null || coding.toLowerCase() === "chunked";
-}
+const isReadable = ({ status, headers }: Response): boolean =>
+  status >= 200 && status <= 599 && (headers.get("transfer-encoding") ?? "chunked").toLowerCase() === "chunked";
 
 /** The last check before sending: whatever a client asks for, only paths below the configured `/v1/` are requested. */
 function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
@@ -205,15 +194,6 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
  */
 const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
 
-/**
- * A request that is not repeated must not be sent over a connection that the upstream is closing.
- * @returns puts its connection back into the pool; undefined if it gets one outside of it
- */
-function takeConnection({ method, body }: UpstreamRequest, pool: ConnectionPool): (() => void) | undefined {
-  if (body instanceof ReadableStream || method === "DELETE") return undefined;
-  return pool.take(repeatedByBun.has(method) ? undefined : staysOpen);
-}
-
 type Call = Pick<UpstreamRequest, "keyId" | "userId" | "startedAt">;
 
 interface RunningCallsDeps {
@@ -228,23 +208,21 @@ export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps) {
   const running = createBag<Call & { abort: (reason: AbortReason) => void }>();
   /** Ends requests that were let in before their key was revoked, and are sent after it. */
   const revokedUntil = new Map<SubjectId, number>();
-  const isRevoked = (id: SubjectId, { startedAt }: Call): boolean => startedAt <= (revokedUntil.get(id) ?? -1);
   stopping.addEventListener("abort", () => {
     for (const { abort } of running.list()) abort(stopped());
   });
   onKeyEnded((id, begunUntil) => {
     revokedUntil.set(id, Math.max(begunUntil, revokedUntil.get(id) ?? -1));
-    for (const one of running.list()) if (isOf(id, one) && isRevoked(id, one)) one.abort(revoked(id));
+    for (const one of running.list()) if (isOf(id, one) && one.startedAt <= begunUntil) one.abort(revoked(id));
   });
 
   return {
     /** @param abort called when it has to end, at once if it had to before. @returns removes it */
     add({ keyId, userId, startedAt }: Call, abort: (reason: AbortReason) => void): () => void {
-      const one = { keyId, userId, startedAt, abort };
       if (stopping.aborted) abort(stopped());
       const ids = userId === undefined ? [keyId] : [keyId, subjectOf(userId)];
-      for (const id of ids) if (isRevoked(id, one)) abort(revoked(id));
-      return running.add(one);
+      for (const id of ids) if (startedAt <= (revokedUntil.get(id) ?? -1)) abort(revoked(id));
+      return running.add({ keyId, userId, startedAt, abort });
     },
   };
 }
@@ -347,20 +325,9 @@ export function createForwards(
   };
 }
 
+export type StartReadTimeout = ReturnType<typeof createReadTimeouts>;
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
-export interface ReadTimeout {
-  /**
-   * @param onClientTimeout given, the wait is for a client that takes nothing of what it is sent: it may take as long as the
-   * upstream may, and `noProgressMs` at least
-   */
-  beginWait(onClientTimeout?: () => void): void;
-  endWait(): void;
-  /** Ends it for good. */
-  clear(): void;
-}
-
-/** Calls `onTimeout` when a wait has lasted `timeoutMs`, and `onLook` at least once in that time as long as none has. */
-export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void, onLook?: () => void) => ReadTimeout;
+export type ReadTimeout = ReturnType<StartReadTimeout>;
 
 interface Wait {
   /** Infinity while the other side is not waited for. */
@@ -373,7 +340,7 @@ interface Wait {
  * Read timeouts that share one timer, set for the earliest of them. One timer for each response is a good part of what a
  * small response costs, and one for each wait more than a frame does.
  */
-export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout {
+export function createReadTimeouts(monotonic: MonotonicClock) {
   const waits = createBag<Wait>();
   let timer: Timer | undefined;
   /** Never later than the earliest `dueAt`. */
@@ -398,19 +365,22 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
     if (next < firesAt) arm(next);
   }
 
-  return (timeoutMs, onTimeout, onLook) => {
+  /** Calls `onTimeout` when a wait has lasted `timeoutMs`, and `onLook` at least once in that time as long as none has. */
+  return (timeoutMs: number, onTimeout: () => void, onLook?: () => void) => {
     const wait: Wait = { dueAt: Infinity, onTimeout, onLook };
     const remove = waits.add(wait);
     return {
-      beginWait(onClientTimeout) {
+      /** @param onClientTimeout given, the wait is for a client that takes nothing: it has `noProgressMs` at least */
+      beginWait(onClientTimeout?: () => void): void {
         wait.onTimeout = onClientTimeout ?? onTimeout;
         wait.dueAt = monotonic() + (onClientTimeout === undefined ? timeoutMs : Math.max(timeoutMs, noProgressMs));
         if (wait.dueAt < firesAt) arm(wait.dueAt);
       },
-      endWait() {
+      endWait(): void {
         wait.dueAt = Infinity;
       },
-      clear() {
+      /** Ends it for good. */
+      clear(): void {
         wait.dueAt = Infinity;
         remove();
       },

@@ -1,12 +1,7 @@
 import { causeOf } from "./abort-reason.ts";
+import type { Backend } from "../../domain/models.ts";
 
-export interface ProbedUpstream {
-  /** Origin and path prefix; no trailing slash. */
-  baseUrl: string;
-  /** The path of a UNIX socket, if the backend listens on one. */
-  socket?: string | undefined;
-  apiKey: string | undefined;
-}
+export type ProbedUpstream = Pick<Backend, "baseUrl" | "apiKey"> & Partial<Pick<Backend, "socket">>;
 
 export interface UpstreamProbe {
   status: number;
@@ -17,7 +12,7 @@ export interface UpstreamProbe {
 /** How many of these requests are under way to each server. */
 const underWay = new Map<string, number>();
 
-export const serverOf = ({ baseUrl, socket }: Pick<ProbedUpstream, "baseUrl" | "socket">): string =>
+export const serverOf = ({ baseUrl, socket }: Omit<ProbedUpstream, "apiKey">): string =>
   socket ?? new URL(baseUrl).origin;
 
 /** They connect too, and no connect timeout may take them for requests of clients. */
@@ -80,12 +75,8 @@ export async function checkUpstream(
 const healthCheckMs = 5000;
 
 /** By its health path, or by the list of models where it has none. */
-export const checkHealth = (
-  backend: ProbedUpstream & {
-    /** The path that tells whether it is up. */
-    health: string;
-  },
-): Promise<UpstreamCheck> => checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
+export const checkHealth = (backend: ProbedUpstream & Pick<Backend, "health">): Promise<UpstreamCheck> =>
+  checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
 
 /** More than any backend's metrics, or its list of models, have. */
 const maxPageBytes = 4 * 1024 * 1024;

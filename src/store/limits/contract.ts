@@ -11,7 +11,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { KeyLoad, KeySecond, Size } from "./judge.ts";
 import type { KeyId, KeyLimits, LimitName, SubjectId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
-import type { Window } from "../../time/windows.ts";
+import type { Window } from "../../time/seoul.ts";
 
 /** What a process holds of one subject, in all: a repetition takes nothing twice. */
 interface HeldLease {

@@ -3,7 +3,6 @@
 import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 import {
   type Counts,
-  hasLimit,
   limitKinds,
   type LimitKind,
   limitNames,
@@ -11,7 +10,7 @@ import {
   placeLimits,
   tokenLimits,
 } from "../../domain/limits.ts";
-import { minuteWindowSeconds, type Window, windowResetAt, windows } from "../../time/windows.ts";
+import { minuteWindowSeconds, type Window, windowResetAt, windows } from "../../time/seoul.ts";
 
 /** What counts in a window: `minuteRequests`, `dayTokens`. */
 type CountedIn<Kind extends LimitKind> = Kind["window"] extends "now"
@@ -77,24 +76,19 @@ export function findExceeded(bounds: readonly Bound[], tokens: number, times = 1
     for (const [at, { limits, load }] of bounds.entries()) {
       const limit = limits[name];
       if (limit === null) continue;
-      const added = times * (isOfTokens(name) ? Math.min(tokens, limit) : 1);
+      const added = times * (limitKinds[name].counts === "tokens" ? Math.min(tokens, limit) : 1);
       if (added > 0 && usedOf(load, name) + added > limit) return { name, at };
     }
   }
   return undefined;
 }
 
-export const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "tokens";
-
 /** What counts against one limit; of tokens, the reserved ones too, unless only those are asked for that are charged. */
 export function usedOf(load: KeyLoad, name: LimitName, isCharged = false): number {
   const sum = countedOf[name];
   if (sum === undefined) return load.inFlight;
-  return isCharged ? load[sum] : load[sum] + reservedOf(load, name);
+  return load[sum] + (isCharged || limitKinds[name].counts !== "tokens" ? 0 : load.reserved);
 }
-
-/** What of it is reserved for running requests, and not counted yet. */
-export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
 
 /** What is left of the tightest limit of tokens. */
 const leastTokensLeft = (bounds: readonly Bound[]): number =>
@@ -102,9 +96,8 @@ const leastTokensLeft = (bounds: readonly Bound[]): number =>
     ...bounds.flatMap(({ limits, load }) => tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name))),
   );
 
-/** A key that is limited only in requests per minute gives nothing back. */
-export const needsLease = (limits: KeyLimits): boolean =>
-  hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);
+/** Of these a request gives back what it holds; a key that is limited only in requests per minute needs no lease. */
+export const leaseLimits = [...placeLimits, ...tokenLimits];
 
 /** The same with another admitted request; that before is still of its own request. */
 export function withRequest(bounds: readonly Bound[], tokens: number): Bound[] {
@@ -136,7 +129,11 @@ export interface Size {
 }
 
 /** What each request reserves that may come after these. */
-export const tokensAhead = (requests: readonly Size[]): number => Math.max(0, ...requests.map(({ tokens }) => tokens));
+export function tokensAhead(requests: readonly Size[]): number {
+  let most = 0;
+  for (const { tokens } of requests) most = Math.max(most, tokens);
+  return most;
+}
 
 /**
  * Whether all limits allow a request, and for how many tokens. Where nobody said how much it may generate, what is left is as
@@ -146,7 +143,7 @@ export function decide(bounds: readonly Bound[], { tokens, leastTokens = Infinit
   const { name: refusedBy, at = 0 } = findExceeded(bounds, tokens) ?? {};
   if (refusedBy === undefined) return { refusedBy, at, tokens, bounds: withRequest(bounds, tokens) };
   const left = leastTokensLeft(bounds);
-  if (!isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, at, tokens, bounds };
+  if (limitKinds[refusedBy].counts !== "tokens" || left < leastTokens) return { refusedBy, at, tokens, bounds };
   return decide(bounds, { tokens: left });
 }
 

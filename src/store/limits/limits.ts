@@ -1,7 +1,6 @@
 import { and, asc, eq, inArray, notInArray, type SQL, sql } from "drizzle-orm";
-import { dayNumberOf } from "../../time/seoul.ts";
+import { type CalendarWindow, dayNumberOf, daysOfWindow, isCalendarWindow, windowResetAt } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { type CalendarWindow, daysOfWindow, isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import type { Engine } from "../engine/engine.ts";
 import {
   allSources,

@@ -1,16 +1,15 @@
 // What limits are compared with, what a process takes of what they leave, and what responses are charged.
 
 import { and, type AnyColumn, asc, eq, gt, lt, ne, type SQL, sql } from "drizzle-orm";
-import { type Days, dayNumberOf } from "../../time/seoul.ts";
+import { dayNumberOf, type Days, daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
-import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
+import { hasLimit, limitKinds, type LimitName, limitNames, requestLimits } from "../../domain/limits.ts";
 import {
   type Bound,
   type Counted,
   findExceeded,
-  needsLease,
+  leaseLimits,
   judge,
   type KeyLoad,
   noLoad,
@@ -29,13 +28,23 @@ const sourceOf = (window: Window): Source => (window === "now" ? "leases" : wind
 /** Leases come first: if it is counted meanwhile, it is seen twice, and not missed. */
 export const allSources = windows.map(sourceOf);
 
+const limitsIn = (window: Window): LimitName[] => limitNames.filter((name) => limitKinds[name].window === window);
+
+/** The limits that are compared with its sums. */
+const limitsOf: Readonly<Record<Source, readonly LimitName[]>> = {
+  leases: leaseLimits,
+  minute: limitsIn("minute"),
+  day: limitsIn("day"),
+  week: limitsIn("week"),
+  month: limitsIn("month"),
+};
+
 /** Those that limits need. */
-export const sourcesOf = (limits: KeyLimits): Source[] =>
-  allSources.filter((source) =>
-    source === "leases"
-      ? needsLease(limits)
-      : limitNames.some((name) => limits[name] !== null && limitKinds[name].window === source),
-  );
+export function sourcesOf(limits: KeyLimits): Source[] {
+  const needed: Source[] = [];
+  for (const source of allSources) if (hasLimit(limits, limitsOf[source])) needed.push(source);
+  return needed;
+}
 
 /** What a source has of a load. */
 type PartOf<From extends Source> = From extends "leases"
@@ -73,12 +82,11 @@ export function prepareLoads(engine: Engine): ReadLoads {
   } satisfies { [From in Source]: (...given: never[]) => Promise<Map<SubjectId, Record<PartOf<From>, number>>> };
 
   return async (keyIds, from, { now, instance = "" }) => {
-    const loads = new Map(keyIds.map((keyId) => [keyId, { ...noLoad }]));
-    const daysOf = (window: "week" | "month"): string =>
-      from.includes(window) ? daysJson(daysOfWindow(window, now)) : "";
-    const [day, week, month] = [dayNumberOf(now), daysOf("week"), daysOf("month")];
-    const values = { instance, ...minuteBounds(now), day, week, month };
+    const loads = new Map<SubjectId, KeyLoad>();
+    for (const keyId of keyIds) loads.set(keyId, { ...noLoad });
+    const values: Record<string, unknown> = { instance, ...minuteBounds(now), day: dayNumberOf(now) };
     for (const source of from) {
+      if (source === "week" || source === "month") values[source] = daysJson(daysOfWindow(source, now));
       for (const [keyId, part] of await read[source](keyIds, values)) Object.assign(loads.get(keyId) ?? {}, part);
     }
     return loads;
@@ -120,11 +128,14 @@ interface UsedTokens {
 export function prepareAddTokens(engine: Engine, agoSeconds = 0): (used: readonly UsedTokens[]) => Statement[] {
   const { currentSecond } = engine;
   const add = prepareAddSeconds(engine, currentSecond && sql`${currentSecond} - ${sql.raw(String(agoSeconds))}`);
-  const secondOf = (at: number): number => (currentSecond === undefined ? Math.floor(at / 1000) - agoSeconds : 0);
-  return (used) =>
-    used.length === 0
-      ? []
-      : [add(used.map(({ keyId, writer, tokens, at }) => [keyId, secondOf(at), writer, 0, tokens]))];
+  return (used) => {
+    const rows: (string | number)[][] = [];
+    for (const { keyId, writer, tokens, at } of used) {
+      const second = currentSecond === undefined ? Math.floor(at / 1000) - agoSeconds : 0;
+      rows.push([keyId, second, writer, 0, tokens]);
+    }
+    return rows.length === 0 ? [] : [add(rows)];
+  };
 }
 
 /** What a flush does for keys with limits of tokens. It writes nothing that is held, and no row that an admission waits for. */
@@ -203,7 +214,10 @@ function prepareTakeOne(engine: Engine) {
     const [before, last] = [held[0]?.load, after[0]?.load];
     const admitted = (last?.inFlight ?? 0) - (before?.inFlight ?? 0);
     const aheadTokens = tokensAhead(requests);
-    const ahead = aheadOf(wanted, after, aheadTokens);
+    let ahead = wanted;
+    // So many that they take little of what is left.
+    while (ahead > 0 && findExceeded(after, aheadTokens, timesAhead * ahead) !== undefined)
+      ahead = Math.floor(ahead / 2);
     const taken = (last?.reserved ?? 0) - (before?.reserved ?? 0) + ahead * aheadTokens;
     const leased: Lease["subjects"][number][] = [];
     for (const { id, refused, limits, load, places, tokens } of held) {
@@ -229,14 +243,7 @@ type Held = Pick<LeaseRequest["subjects"][number], "places" | "tokens">;
 
 /** Without new requests it gives back, perhaps what was held while the key had other limits. */
 const writesLease = ({ limits, requests }: Pick<LeaseRequest, "requests"> & Pick<Bound, "limits">): boolean =>
-  needsLease(limits) || requests.length === 0;
-
-/** So many that they take little of what is left. */
-function aheadOf(wanted: number, bounds: readonly Bound[], tokens: number): number {
-  let count = wanted;
-  while (count > 0 && findExceeded(bounds, tokens, timesAhead * count) !== undefined) count = Math.floor(count / 2);
-  return count;
-}
+  requests.length === 0 || hasLimit(limits, leaseLimits);
 
 function prepareWrite({ db, tables: { keyLeases } }: Engine) {
   return db

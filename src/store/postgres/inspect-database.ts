@@ -1,4 +1,4 @@
-import { foreignDatabase, listPending } from "../schema/migrations.ts";
+import { listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { listApplied, requireVersion } from "./migrate.ts";
 import { requireMoveFinished } from "./move-marker.ts";
@@ -39,8 +39,7 @@ async function inspect(pool: PostgresPool): Promise<DatabaseState | undefined> {
   }[];
   if (state?.read_only !== "off") throw new StorageError("the database is read-only; use the primary server");
   const applied = await listApplied(client);
-  const pendingMigrations = listPending(applied, readMigrations("postgres-migrations")).length;
-  if (applied.length === 0 && state.has_keys) throw foreignDatabase();
+  const pendingMigrations = listPending(applied, readMigrations("postgres-migrations"), state.has_keys).length;
   if (applied.length === 0) return undefined;
   await requireMoveFinished(pool);
   const [latest] = (await client.unsafe("select max(last_used_at) as at from keys")) as { at: string | null }[];

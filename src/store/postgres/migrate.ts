@@ -1,6 +1,6 @@
 import takeLeases from "../limits/take-leases.postgres.sql" with { type: "text" };
 import modelMonths from "../usage/model-months.postgres.sql" with { type: "text" };
-import { foreignDatabase, leastWriter, listPending, type Migration, takesAway } from "../schema/migrations.ts";
+import { leastWriter, listPending, type Migration, takesAway } from "../schema/migrations.ts";
 import { applicationName, type PostgresPool } from "./pool.ts";
 import { requireTableNames, tableNames } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
@@ -20,11 +20,10 @@ export async function migratePostgres(pool: PostgresPool, migrations: readonly M
   await pool.transaction(async () => {
     await client.unsafe(`select pg_advisory_xact_lock(${migrationLock})`);
     const applied = await listApplied(client);
-    const pending = listPending(applied, migrations);
-    if (applied.length === 0 && (await listTables(client)).some((name) => tableNames.includes(name))) {
-      throw foreignDatabase();
-    }
-    if (pending.length === 0) return requireTableNames(await listTables(client));
+    const existing = await listTables(client);
+    const hasOurs = existing.some((name) => tableNames.includes(name));
+    const pending = listPending(applied, migrations, hasOurs);
+    if (pending.length === 0) return requireTableNames(existing);
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
     );

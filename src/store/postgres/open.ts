@@ -8,7 +8,7 @@
 
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { knowUsers } from "../keys/known-users.ts";
+import { cacheUsers } from "../keys/key-and-user-cache.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
@@ -96,10 +96,10 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun, name)]),
   ) as typeof nouns;
   // What this process changes holds for its next request.
-  let version = 0;
+  const version = new Int32Array(1);
   const raising: Pick<Store["subjects"], "update" | "delete"> = {
-    update: (...args) => all.subjects.update(...args).finally(() => (version += 1)),
-    delete: (...args) => all.subjects.delete(...args).finally(() => (version += 1)),
+    update: (...args) => all.subjects.update(...args).finally(() => Atomics.add(version, 0, 1)),
+    delete: (...args) => all.subjects.delete(...args).finally(() => Atomics.add(version, 0, 1)),
   };
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
   const { take, beat, listInstances, remove } = createSqlStore(
@@ -121,7 +121,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
-    subjects: { ...all.subjects, see: knowUsers(all.subjects.see, () => version, clock), ...raising },
+    subjects: { ...all.subjects, see: cacheUsers(all.subjects.see, version, clock), ...raising },
     usage: {
       ...all.usage,
       add: flushes.add,

@@ -19,18 +19,16 @@ export function createVerifiedKeys({
   find: (key: string, timeoutMs: number) => Promise<FoundKey | undefined>;
   clock: WallClock;
 }): KeyStore["findActive"] {
-  /** In the order of their last confirmation, oldest first. */
-  const verified = new Map<string, { found: FoundKey; at: number }>();
+  let recent = new Map<string, { found: FoundKey; at: number }>();
+  /** Not confirmed since. Two, because a Map keeps in its chains what is deleted and set anew. */
+  let earlier: typeof recent = new Map();
   let unavailable = false;
 
   function cache(key: string, found: FoundKey | undefined): void {
-    verified.delete(key);
-    if (found === undefined) return;
-    verified.set(key, { found, at: clock() });
-    if (verified.size <= maxKeys) return;
-    // To look for it costs much where many were confirmed again.
-    const [oldest] = verified.keys();
-    if (oldest !== undefined) verified.delete(oldest);
+    earlier.delete(key);
+    if (found === undefined) return void recent.delete(key);
+    if (recent.size >= maxKeys / 2) [earlier, recent] = [recent, new Map()];
+    recent.set(key, { found, at: clock() });
   }
 
   return async (key) => {
@@ -41,7 +39,7 @@ export function createVerifiedKeys({
       return found;
     } catch (error) {
       unavailable = true;
-      const cached = verified.get(key);
+      const cached = recent.get(key) ?? earlier.get(key);
       if (cached === undefined || clock() - cached.at > maxAgeMs) throw error;
       const { expiresAt } = cached.found;
       return expiresAt !== null && expiresAt <= clock() ? undefined : cached.found;

@@ -27,8 +27,7 @@ export function cleanText(text: string, maxLength: number): string {
 const textOrNull = (text: string | undefined, maxLength: number): string | null =>
   text === undefined ? null : cleanText(text, maxLength);
 
-export const microseconds = (ms: number): number => Math.round(ms * 1000);
-const microsecondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : microseconds(ms));
+const microsecondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms * 1000));
 
 const streamedBit = 1;
 const changeBits: Readonly<Record<RequestChange, number>> = {
@@ -111,7 +110,7 @@ export function requestRowOf(
     microsecondsOrNull(request.queueMs),
     microsecondsOrNull(request.upstreamMs),
     microsecondsOrNull(request.firstByteMs),
-    microseconds(request.durationMs),
+    Math.round(request.durationMs * 1000),
     request.receivedBytes ?? null,
     maxTokens?.from ?? null,
     maxTokens?.to ?? null,

@@ -38,10 +38,16 @@ export const leastWriter = (migrations: readonly Migration[]): number =>
 
 /**
  * @param applied `createdAt` of the applied migrations, and what `leastWriter` says of the newest build that applied some
+ * @param hasTables which are another program's if none is applied
  * @throws StorageError if a newer version of this program wrote the database, another program, or one that is too old
  */
-export function listPending(applied: readonly number[], migrations: readonly Migration[]): readonly Migration[] {
+export function listPending(
+  applied: readonly number[],
+  migrations: readonly Migration[],
+  hasTables = false,
+): readonly Migration[] {
   const [first] = migrations;
+  if (applied.length === 0 && hasTables) throw foreignDatabase();
   if (first === undefined || applied.length === 0) return migrations;
   const [last, latest] = [Math.max(...applied), migrations.at(-1)?.createdAt ?? 0];
   if (applied.includes(first.createdAt)) {
@@ -60,4 +66,4 @@ const newerDatabase = (): StorageError =>
     "the database was written by a newer version of this program; start that version or restore a backup (handbook: Go back after a bad upgrade)",
   );
 
-export const foreignDatabase = (): StorageError => new StorageError("the database belongs to another program");
+const foreignDatabase = (): StorageError => new StorageError("the database belongs to another program");

@@ -87,44 +87,33 @@ export function createDirectWriter(options: {
   const checkpoint = createCheckpoint(state, worker);
   const startFold = createFolding(state, worker, checkpoint);
 
-  async function tryToStage(
-    ...[increments, id, responses = [], requests = noRequests, settled = []]: Add
-  ): Promise<boolean> {
-    // What a response adds depends on the tables.
-    if (id === undefined || responses.length > 0 || state.hasFoldFailed) return false;
-    const rows = increments.length + requests.rows.length + requests.amendments.length;
-    const committed = await tryToCommit(rows + settled.length, () => stage(id, { increments, requests, settled }));
-    if (committed === undefined) return false;
-    // Each table of counts has a row for each key, however many of its flushes are folded at once.
-    state.unfoldedRows += Math.max(leastRows, increments.length, requests.rows.length + requests.amendments.length);
-    // At least once a minute, so that what the database refuses is noticed.
-    const minute = minuteOf(clock());
-    if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);
-    return true;
-  }
-
-  async function addInThread(...args: Add): Promise<CommittedFlush> {
-    const committed = (await worker.call("usage.add", ...args)) as CommittedFlush;
-    state.hasFoldFailed = false;
-    return committed;
-  }
-
-  /** The thread knows which flushes are committed. */
-  function isRepeated(id: FlushId | undefined): boolean {
-    if (id === undefined) return false;
-    const before = state.lastFlush?.ledger === id.ledger ? state.lastFlush.number : 0;
-    state.lastFlush = id;
-    return id.number <= before;
-  }
-
   return {
     async add(...args: Add): Promise<CommittedFlush> {
-      const isStaged = !isRepeated(args[1]) && (await tryToStage(...args));
-      const { added = [], refused = [] }: CommittedFlush = isStaged ? {} : await addInThread(...args);
-      return { added, refused: [...state.refused.splice(0), ...refused] };
+      const [increments, id, responses = [], requests = noRequests, settled = []] = args;
+      const last = state.lastFlush;
+      state.lastFlush = id ?? last;
+      // The thread knows which flushes are committed.
+      const isRepeated = id?.ledger === last?.ledger && (id?.number ?? 0) <= (last?.number ?? 0);
+      // What a response adds depends on the tables.
+      const mayStage = id !== undefined && !isRepeated && responses.length === 0 && !state.hasFoldFailed;
+      const rows = requests.rows.length + requests.amendments.length;
+      const ofAll = rows + increments.length + settled.length;
+      const isStaged = mayStage && (await tryToCommit(ofAll, () => stage(id, { increments, requests, settled })));
+      if (!isStaged) {
+        const { added = [], refused = [] } = (await worker.call("usage.add", ...args)) as CommittedFlush;
+        state.hasFoldFailed = false;
+        return { added, refused: [...state.refused.splice(0), ...refused] };
+      }
+      // Each table of counts has a row for each key, however many of its flushes are folded at once.
+      state.unfoldedRows += Math.max(leastRows, increments.length, rows);
+      // At least once a minute, so that what the database refuses is noticed.
+      const minute = minuteOf(clock());
+      if (state.unfoldedRows >= rowsPerFold || state.foldedMinute !== minute) startFold(minute);
+      return { added: [], refused: state.refused.splice(0) };
     },
     async take(batch: LeaseBatch): Promise<Lease[]> {
-      const rows = batch.requests.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
+      let rows = batch.requests.length;
+      for (const { requests } of batch.requests) rows += requests.length;
       const committed = await tryToCommit(rows, () => take(batch));
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },

@@ -299,8 +299,11 @@ function prepareStatements(
         .from(table)
         .where(and(eq(table.keyId, sql.placeholder("keyId")), where))
         .prepare();
-      return async (keyIds, values) =>
-        new Map(keyIds.map((keyId) => [keyId, query.get({ ...values, keyId }) as Record<Name, number>]));
+      return async (keyIds, values) => {
+        const found = new Map<number, Record<Name, number>>();
+        for (const keyId of keyIds) found.set(keyId, query.get({ ...values, keyId }) as Record<Name, number>);
+        return found;
+      };
     },
   };
 }

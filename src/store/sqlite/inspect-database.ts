@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { foreignDatabase, listPending } from "../schema/migrations.ts";
+import { listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { requireAccess, requireNotLost, requireNotMoved } from "./database-file.ts";
@@ -20,9 +20,7 @@ type Thoroughness = "quick" | "full";
 export function inspectDatabase(file: string, thoroughness: Thoroughness): DatabaseState {
   using client = new Database(file, { readonly: true, strict: true });
   client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-  const applied = listApplied(client);
-  const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
-  if (applied.length === 0) throw foreignDatabase();
+  const pendingMigrations = listPending(listApplied(client), readMigrations("migrations"), true).length;
   const damage = findDamage(client, thoroughness);
   if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
   const used = client.query<{ at: number | null }, []>("SELECT max(last_used_at) AS at FROM keys").get();

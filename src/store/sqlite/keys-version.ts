@@ -1,19 +1,14 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { giveToOwner, unlessExists } from "./database-file.ts";
-import type { WallClock } from "../../time/clock.ts";
-import type { FoundKey } from "../keys/contract.ts";
-import { createKnown, maxKnown } from "../keys/known-users.ts";
-
-/** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
-export interface KeysVersion {
-  read(): number;
-  raise(): void;
-}
 
 const { O_APPEND, O_NOFOLLOW, O_WRONLY } = constants;
 
-/** Maps a file beside the database. @returns undefined if it cannot be mapped: changes are then not noticed */
-export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
+/**
+ * Maps a file beside the database.
+ * @returns the version of all keys: a number that rises with each change of one, in memory that all processes on a database
+ * share; undefined if it cannot be mapped: changes are then not noticed
+ */
+export function openKeysVersion(databaseFile: string): Int32Array | undefined {
   const file = `${databaseFile}-keys`;
   try {
     unlessExists(() => {
@@ -26,8 +21,7 @@ export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
     } finally {
       closeSync(descriptor);
     }
-    const cell = new Int32Array(Bun.mmap(file, { shared: true }).buffer, 0, 1);
-    return { read: () => Atomics.load(cell, 0), raise: () => void Atomics.add(cell, 0, 1) };
+    return new Int32Array(Bun.mmap(file, { shared: true }).buffer, 0, 1);
   } catch {
     return undefined;
   }
@@ -45,23 +39,3 @@ function occupy(descriptor: number): void {
 }
 
 const numberBytes = Int32Array.BYTES_PER_ELEMENT;
-
-type FindKey = (key: string) => FoundKey | undefined;
-
-/**
- * Finds active keys, and knows them until any key changes.
- * @param lookUp finds an active key in the database
- * @param version without one, each key is looked up each time
- */
-export function knowKeys(lookUp: FindKey, version: KeysVersion | undefined, clock: WallClock): FindKey {
-  if (version === undefined) return lookUp;
-  const known = createKnown<FoundKey>(version.read, clock);
-  return (key) => {
-    const { found } = known();
-    const old = found.get(key);
-    if (old !== undefined && (old.expiresAt ?? Infinity) > clock()) return old;
-    const latest = lookUp(key);
-    if (latest !== undefined && found.size < maxKnown) found.set(key, latest);
-    return latest;
-  };
-}

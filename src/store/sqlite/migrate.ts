@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import modelMonths from "../usage/model-months.sqlite.sql" with { type: "text" };
-import { foreignDatabase, leastWriter, listPending, type Migration } from "../schema/migrations.ts";
+import { leastWriter, listPending, type Migration } from "../schema/migrations.ts";
 import { StorageError } from "../storage-error.ts";
 
 /**
@@ -30,9 +30,8 @@ export function listApplied(client: Database): number[] {
 function applyPending(client: Database, migrations: readonly Migration[], routines: readonly string[]): void {
   // Read again: another process may have migrated meanwhile.
   const applied = listApplied(client);
-  const pending = listPending(applied, migrations);
+  const pending = listPending(applied, migrations, client.query("SELECT 1 FROM sqlite_schema").get() !== null);
   if (pending.length === 0) return;
-  if (applied.length === 0 && client.query("SELECT 1 FROM sqlite_schema").get() !== null) throw foreignDatabase();
   client.run(
     "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at INTEGER)",
   );

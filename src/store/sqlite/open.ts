@@ -4,7 +4,7 @@
 //
 // It keeps true: only the storage thread folds staged flushes (`staged-flushes.ts`), deletes, and runs checkpoints,
 // which sync files. A call to a database that neither responds nor fails ends in time. A file that is gone under a
-// server is told of. Keys are known in memory until any key changes (`known-keys.ts`). It knows nothing of PostgreSQL.
+// server is told of. Keys are cached until any key changes (`../keys/key-and-user-cache.ts`). It knows nothing of PostgreSQL.
 
 import { existsSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -22,10 +22,10 @@ import { isReport, type Store } from "../store.ts";
 import { findFileProblem, findProblemOfLog, logOf, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
-import { knowUsers } from "../keys/known-users.ts";
+import { cacheKeys, cacheUsers } from "../keys/key-and-user-cache.ts";
 import { createDirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
-import { openKeysVersion, knowKeys } from "./keys-version.ts";
+import { openKeysVersion } from "./keys-version.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** Ends calls to a database that neither responds nor fails, such as one on a network disk that hangs. */
@@ -133,9 +133,9 @@ function createSqliteStore(
       ...remote.keys,
       listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
-      findActive: coalescePerTick(knowKeys(find, version, clock)),
+      findActive: coalescePerTick(cacheKeys(find, version, clock)),
     },
-    subjects: { ...remote.subjects, see: knowUsers(remote.subjects.see, version?.read, clock) },
+    subjects: { ...remote.subjects, see: cacheUsers(remote.subjects.see, version, clock) },
     usage: { ...remote.usage, add: direct.add, findOwners: prepareFindOwners(reader) },
     limits: { ...remote.limits, take: direct.take },
     sessions: { ...remote.sessions, find: withStorageErrors(prepareFindSession(reader)) },

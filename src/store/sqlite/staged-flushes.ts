@@ -13,7 +13,7 @@
 
 import { asc, lte, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import type { Engine, Statement } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { prepareSettling } from "../limits/take-leases.ts";
 import { toStorageError } from "../storage-error.ts";
 import { amongSubjects, type FlushedUsage, mergeStaged, type RefusedUsage, type StagedFlush } from "../usage/batch.ts";
@@ -39,18 +39,18 @@ const maxFolded = 256;
  */
 export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) => Promise<void> {
   const insert = engine.prepareInsert(stagedFlushes, ["ledger", "flush", "usage"]);
-  const append = ({ ledger, number }: FlushId, flush: StagedFlush): Statement =>
-    insert([[ledger, number, JSON.stringify(flush)]]);
   const settle = prepareSettling(engine);
   const addDays = prepareAddDays(engine);
-  return async (id, flush) => {
+  return async ({ ledger, number }, flush) => {
     const { settled, increments } = flush;
-    if (settled.length === 0) await append(id, flush)();
-    else {
-      const isSettled = settled.flatMap(({ subjects }) => subjects);
-      const counted = [...settle(settled, increments), addDays(increments, amongSubjects(isSettled))];
-      await engine.transaction(() => engine.pipeline([append(id, { ...flush, settled: [], isSettled }), ...counted]));
+    if (settled.length === 0) {
+      await insert([[ledger, number, JSON.stringify(flush)]])();
+      return;
     }
+    const isSettled = settled.flatMap(({ subjects }) => subjects);
+    const append = insert([[ledger, number, JSON.stringify({ ...flush, settled: [], isSettled })]]);
+    const counted = [...settle(settled, increments), addDays(increments, amongSubjects(isSettled))];
+    await engine.transaction(() => engine.pipeline([append, ...counted]));
   };
 }
 

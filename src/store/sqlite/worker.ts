@@ -7,7 +7,7 @@ import { createCallQueue, isUrgent } from "./call-queue.ts";
 import { copyDatabase } from "./copy-database.ts";
 import { openWriter } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
-import { type KeysVersion, openKeysVersion } from "./keys-version.ts";
+import { openKeysVersion } from "./keys-version.ts";
 import { createFold } from "./staged-flushes.ts";
 import type { RefusedUsage } from "../usage/batch.ts";
 
@@ -188,12 +188,12 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
 }
 
 /** Before the caller gets its reply, so that the next request of any process sees the change. */
-function thenRaise(version: KeysVersion | undefined, change: Method | undefined): Method {
+function thenRaise(version: Int32Array | undefined, change: Method | undefined): Method {
   return async (...args) => {
     try {
       return await change?.(...args);
     } finally {
-      version?.raise();
+      if (version !== undefined) Atomics.add(version, 0, 1);
     }
   };
 }

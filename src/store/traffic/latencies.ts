@@ -1,6 +1,6 @@
 import { getTableColumns, inArray, sql } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { addEncoded, decodeHistogram, encodeSum, latencyHistograms } from "../../domain/histogram.ts";
+import { Histogram, latencyHistograms } from "../../domain/histogram.ts";
 import { minutesPerHour } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { limitHourlyModel } from "../usage/model-names.ts";
@@ -86,13 +86,8 @@ export function mergeRows<R extends Row>(added: R, before: R | undefined, key: r
   const merged = Object.entries(added).map(([column, value]) => {
     const earlier = before[column] ?? 0;
     if (key.includes(column)) return [column, value];
-    return [column, typeof value === "number" ? value + Number(earlier) : mergeHistograms(String(earlier), value)];
+    const sum = typeof value === "number" ? value + Number(earlier) : new Histogram(`${earlier} ${value}`).toText();
+    return [column, sum];
   });
   return Object.fromEntries(merged) as R;
-}
-
-function mergeHistograms(before: string, added: string): string {
-  const sum = decodeHistogram(before);
-  addEncoded(sum, added);
-  return encodeSum(sum);
 }

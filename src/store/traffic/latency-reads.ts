@@ -1,13 +1,6 @@
 import { and, eq, is, type SQL, sql } from "drizzle-orm";
 import { SQLiteColumn } from "drizzle-orm/sqlite-core";
-import {
-  addEncoded,
-  clearSum,
-  createSum,
-  encodeSum,
-  type LatencyHistogram,
-  latencyHistograms,
-} from "../../domain/histogram.ts";
+import { Histogram, type LatencyHistogram, latencyHistograms } from "../../domain/histogram.ts";
 import { mapCounters } from "../../domain/usage.ts";
 import { type Engine, safeSum } from "../engine/engine.ts";
 import type { LatencyFilter, StoredLatency, TrafficRange } from "./contract.ts";
@@ -71,13 +64,13 @@ function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[
 }
 
 function createMerge() {
-  const sum = createSum();
+  const sum = new Histogram();
   return (parts: readonly LatencyRow[], name: LatencyHistogram): string => {
     const [first] = parts;
     if (parts.length === 1 && first?.models === 1) return first[name];
-    clearSum(sum);
-    for (const part of parts) addEncoded(sum, part[name]);
-    return encodeSum(sum);
+    sum.clear();
+    for (const part of parts) sum.addText(part[name]);
+    return sum.toText();
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import type { RequestRow } from "../requests/contract.ts";
-import { cleanText, keyIdOf, maxModelLength, microseconds, requestRowOf } from "../requests/row.ts";
+import { cleanText, keyIdOf, maxModelLength, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
 import type { KeyId, SubjectId } from "../../domain/keys.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
@@ -49,43 +49,41 @@ export class UsageBatch {
   /** By subject: each is settled once. */
   readonly #settled = new Map<SubjectId, SettledAdmission>();
   readonly #logsRequests: boolean;
-  readonly #dropped: Dropped;
+  /** Rows of the log for which there was no room. */
+  readonly #dropped: { requests: number };
   readonly #rows: RequestRow[] = [];
   readonly #amendments: RequestAmendment[] = [];
 
   /** @param logsRequests whether requests are also logged one by one. @param dropped is added to */
-  constructor(logsRequests = false, dropped: Dropped = { requests: 0 }) {
+  constructor(logsRequests = false, dropped = { requests: 0 }) {
     this.#logsRequests = logsRequests;
     this.#dropped = dropped;
   }
 
   /** @returns false if the event reads a response that the batch has a read of already, of the same key */
   add(event: UsageEvent): boolean {
-    const { keyId, teamId, userId, closedAt, requestCount = 1, responseId, admission } = event;
+    const { keyId, teamId, userId, closedAt, requestCount = 1, responseId, admission, request, amends } = event;
     for (const id of admission?.subjects ?? [])
       if (admission !== undefined && !this.#settled.has(id)) this.#settled.set(id, { ...admission, subjects: [id] });
-    this.#noteIds(event);
+    if (event.owned !== undefined || event.created !== undefined) this.#noteIds(event);
     // It only tells whose an id is.
     if (requestCount === 0 && chargedTokens(event) === 0) return true;
     const named = event.model && cleanText(event.model, maxModelLength);
     const model = this.#increments.size >= maxModels && named !== undefined ? otherModels : named;
     const minute = minuteOf(closedAt);
-    const isPlain =
-      responseId === undefined ||
-      (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)));
-    if (isPlain) {
-      addIncrement(
-        this.#increments,
-        createIncrement(event, { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt }),
-      );
-      this.#logEvent(event, null);
-      return true;
-    }
-    const none = { inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt };
-    addIncrement(this.#increments, { keyId, teamId, userId, model, minute, requestCount, ...none });
-    const isFirst = this.#addRead({ ...event, model }, responseId);
-    this.#logEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
-    return isFirst;
+    const isFull = this.#reads.size >= maxResponses;
+    const hasRoom = responseId !== undefined && (!isFull || this.#reads.has(responseRef(keyId, responseId)));
+    const readId = hasRoom ? responseId : undefined;
+    const own = { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt };
+    addIncrement(this.#increments, createIncrement(readId === undefined ? event : noUsage, own));
+    const isNew = readId === undefined || this.#addRead({ ...event, model }, readId);
+    // The tokens of a read are known once it is counted; a further one of the same response adds none.
+    const logged = isNew ? event : { ...event, ...noUsage };
+    const countedAs = isNew ? (readId ?? null) : null;
+    if (request !== undefined) this.addRequest(request, closedAt, logged, countedAs);
+    else if (amends !== undefined)
+      this.#amend({ requestId: amends, keyId, responseId: countedAs, ...pickUsage(logged) });
+    return isNew;
   }
 
   /** Adds a request to the log. @param usage undefined if it does not count */
@@ -97,7 +95,7 @@ export class UsageBatch {
 
   /** Corrects the row of a request that counted before. */
   amendRequest({ requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
-    const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
+    const [writtenUs, durationUs] = [Math.round(writtenMs * 1000), Math.round(durationMs * 1000)];
     const end = { writtenUs, durationUs, responseBytes: receivedBytes };
     if (keyId !== undefined) this.#amend({ requestId, keyId, responseId: null, ...noUsage, end });
   }
@@ -114,13 +112,6 @@ export class UsageBatch {
       settled: [...this.#settled.values()],
       ...(this.#logsRequests && { requests: { rows: this.#rows, amendments: this.#amendments } }),
     };
-  }
-
-  /** @param responseId set if the tokens are known only once they are counted */
-  #logEvent(event: UsageEvent, responseId: string | null): void {
-    const { request, closedAt, amends: requestId, keyId } = event;
-    if (request !== undefined) this.addRequest(request, closedAt, event, responseId);
-    else if (requestId !== undefined) this.#amend({ requestId, keyId, responseId, ...pickUsage(event) });
   }
 
   #amend(amendment: RequestAmendment): void {
@@ -153,11 +144,6 @@ export class UsageBatch {
     const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
     this.#creates.set(responseRef(keyId, created.id), create);
   }
-}
-
-/** How many rows of the log were dropped because a batch is full. */
-export interface Dropped {
-  requests: number;
 }
 
 /**

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { parseGpuSamples } from "../../../src/admin/gpu/gpu.ts";
-import { pushGpuScript } from "../../../src/gpu-agent/push-gpu-script.ts";
+import { parseGpuSamples } from "../../../src/admin/gpu/posted-samples.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { shared } from "../../support/shared.ts";
 import { startAdmin } from "../support/admin-server.ts";
@@ -150,20 +149,6 @@ onEachEngine(({ engine }) => {
     ])("refuses %s", async (query, message) => {
       const response = await history(query);
       expect([response.status, response.json]).toEqual([400, { error: message }]);
-    });
-  });
-
-  describe("GET /push-gpu.sh", () => {
-    test("is the script as plain text, without a session or a cookie", async () => {
-      const response = await admin.send("GET", "/push-gpu.sh");
-      expect([response.status, response.text]).toEqual([200, pushGpuScript]);
-      expect(response.headers.get("content-type")).toBe("text/plain;charset=utf-8");
-      expect(response.headers.getSetCookie()).toEqual([]);
-    });
-
-    test("takes no other method", async () => {
-      const response = await admin.send("POST", "/push-gpu.sh");
-      expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
     });
   });
 });

@@ -3,6 +3,7 @@ import { maskedKeysJson } from "../../../src/admin/keys/body.ts";
 import { maskKey } from "../../../src/domain/keys.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
+import { usageAt } from "../../store/test-store.ts";
 import { startAdmin } from "../support/admin-server.ts";
 import { shared } from "../../support/shared.ts";
 
@@ -142,16 +143,8 @@ onEachEngine(({ engine }) => {
   describe("GET /api/keys", () => {
     test("lists by id, masks every key, and shows times in Seoul", async () => {
       const made = await create({ name: "listed", key: "abcd-efgh-ijkl-mnop" });
-      await admin.store.usage.add([
-        {
-          keyId: made.json.id,
-          minute: Math.floor(admin.time.now / 60_000),
-          lastClosedAt: admin.time.now,
-          requestCount: 2,
-          inputTokens: 30,
-          outputTokens: 4,
-        },
-      ]);
+      const sums = { requestCount: 2, inputTokens: 30, outputTokens: 4 };
+      await admin.store.usage.add([usageAt(made.json.id, admin.time.now, sums)]);
       const response = await admin.send("GET", "/api/keys", { as: owner });
       const ids = response.json.map(({ id }: { id: number }) => id);
       expect(ids).toEqual(ids.toSorted((left: number, right: number) => left - right));
@@ -274,9 +267,7 @@ onEachEngine(({ engine }) => {
     test("keeps the key's usage under its last name", async () => {
       const { id } = await admin.createKey("before");
       await change(id, { name: "its last name" });
-      const minute = Math.floor(admin.time.now / 60_000);
-      const sums = { requestCount: 1, inputTokens: 11, outputTokens: 22 };
-      await admin.store.usage.add([{ keyId: id, minute, lastClosedAt: admin.time.now, ...sums }]);
+      await admin.store.usage.add([usageAt(id, admin.time.now, { inputTokens: 11, outputTokens: 22 })]);
       const totals = await admin.send("GET", "/api/usage/total", { as: owner });
       await admin.send("DELETE", `/api/keys/${id}`, { as: owner });
       for (const path of ["/api/usage/daily", "/api/usage/history"]) {

@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type TestResponse, type Visitor } from "../support/admin-server.ts";
+import { startAdmin, type Visitor } from "../support/admin-server.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
   const ended: number[] = [];
-  beforeAll(async () => {
-    admin = await startAdmin({ engine, endRunning: async (id) => void ended.push(id) });
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
-  const send = (as: Visitor, method: string, path: string, json?: unknown): Promise<TestResponse> =>
-    admin.send(method, path, { as, ...(json !== undefined && { json }) });
+  const admin = shared(() => startAdmin({ engine, endRunning: async (id) => void ended.push(id) }));
+  const owner = shared(() => admin.login());
+  const send = (as: Visitor, method: string, path: string, json?: unknown) => admin.send(method, path, { as, json });
   const put = (policy: object) => send(owner, "PUT", "/api/key-policy", { defaults: {}, ...policy });
   const signIn = (name = "Kim") => admin.signIn({ name, role: "member" });
   const create = (as: Visitor, fields: object = {}) => send(as, "POST", "/api/me/keys", { name: "codex", ...fields });

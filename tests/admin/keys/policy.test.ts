@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type TestResponse, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
-  const send = (method: string, path: string, json?: unknown): Promise<TestResponse> =>
-    admin.send(method, path, { as: owner, ...(json !== undefined && { json }) });
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
+  const send = (method: string, path: string, json?: unknown) => admin.send(method, path, { as: owner, json });
   const put = (defaults: object) => send("PUT", "/api/key-policy", { defaults });
   const create = async (fields: object = {}) => (await send("POST", "/api/keys", { name: "k", ...fields })).json;
   beforeEach(async () => void (await put({})));

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type TestResponse, type Visitor } from "../support/admin-server.ts";
+import { startAdmin, type TestResponse } from "../support/admin-server.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
-  const send = (method: string, path: string, json?: unknown): Promise<TestResponse> =>
-    admin.send(method, path, { as: owner, ...(json !== undefined && { json }) });
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
+  const send = (method: string, path: string, json?: unknown) => admin.send(method, path, { as: owner, json });
   const createKey = async (fields: object = {}): Promise<number> =>
     (await send("POST", "/api/keys", { name: "k", users_from: "open-webui", ...fields })).json.id;
   const createUser = async (fields: object): Promise<TestResponse["json"]> =>
@@ -131,7 +126,7 @@ onEachEngine(({ engine }) => {
     // One that an operator knows stays.
     await send("PATCH", `/api/users/${first.id}`, { name: "Ann" });
     admin.time.now += 91 * 86_400_000;
-    owner = await admin.login();
+    Object.assign(owner, await admin.login());
     const latest = await see(keyId, "d");
     expect(latest.id).not.toBe(beyond.id);
     expect((await send("GET", `/api/users/${first.id}`)).json.name).toBe("Ann");

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin, type Visitor } from "../support/admin-server.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Facts } from "../../../src/watching/state-kinds.ts";
@@ -27,14 +28,12 @@ function awayable(real: Store, isAway: () => boolean): Store {
 }
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
   let writable = true;
   let isAway = false;
   let checks = 0;
   let facts: Partial<Facts> = {};
-  beforeAll(async () => {
-    admin = await startAdmin({
+  const admin = shared(() =>
+    startAdmin({
       engine,
       facts: () => facts,
       store: (real) => ({
@@ -45,10 +44,9 @@ onEachEngine(({ engine }) => {
           await real.checkWritable();
         },
       }),
-    });
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
+    }),
+  );
+  const owner = shared(() => admin.login());
 
   const send = (path: string, as?: Visitor, headers = {}) => {
     admin.time.now += 10_000;

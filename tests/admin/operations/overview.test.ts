@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { usageAt } from "../../store/test-store.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { noRules } from "../../../src/store/keys/rules.ts";
 import { timestampOf } from "../../../src/time/seoul.ts";
@@ -25,16 +26,7 @@ onEachEngine(({ engine }) => {
 
   const overview = async () => (await admin.send("GET", "/api/overview", { as: owner })).json;
   const count = (at: number, inputTokens: number) =>
-    admin.store.usage.add([
-      {
-        keyId: key.id,
-        minute: Math.floor(at / minute),
-        lastClosedAt: at,
-        requestCount: 1,
-        inputTokens,
-        outputTokens: 1,
-      },
-    ]);
+    admin.store.usage.add([usageAt(key.id, at, { inputTokens, outputTokens: 1 })]);
 
   test("shows the last whole minute", async () => {
     await count(noon - 2 * minute, 1);

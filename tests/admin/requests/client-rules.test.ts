@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
-import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { addRequests, requestRow } from "../../store/logged-requests.ts";
 import { chooseClientRules } from "../../../src/proxy/rewrite/client-rules.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
 const anew = { inputTokens: 1000, outputTokens: 10, cachedInputTokens: 250 };
 const cached = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 900 };
-beforeAll(async () => {
-  admin = await startAdmin({
+const admin = shared(() =>
+  startAdmin({
     catalog: () =>
       fileCatalog(
         [backendOf("one"), backendOf("two"), backendOf("silent")],
@@ -24,8 +23,10 @@ beforeAll(async () => {
       const engines = backends.includes("two") ? [] : (["vllm"] as const);
       return { engines, rules: [...chooseClientRules("auto", { userAgent, enginesOf: () => engines }, backends)] };
     },
-  });
-  owner = await admin.login();
+  }),
+);
+const owner = shared(() => admin.login());
+beforeAll(async () => {
   const { now } = admin.time;
   const claude = { clientProgram: "claude-cli/2.1.332", path: "/v1/messages", backend: "one", modelSent: "plain" };
   const dropped = { kinds: ["drop_billing_line"] as const, maxTokens: undefined };
@@ -50,9 +51,8 @@ beforeAll(async () => {
     requestRow(now - 2000, { backend: "one", keyId: 7 }, anew),
     requestRow(now - 25 * 3_600_000, claude, anew),
   ];
-  await admin.store.usage.add([], undefined, [], requestsOf(...rows));
+  await addRequests(admin.store, ...rows);
 });
-afterAll(() => admin.stop());
 
 const get = async (query = "") => (await admin.send("GET", `/api/client-rules${query}`, { as: owner })).json;
 

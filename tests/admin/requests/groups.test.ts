@@ -1,27 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
+import { shared } from "../../support/shared.ts";
 import { pricesSetting } from "../../../src/admin/usage/prices.ts";
-import { type EngineName, whyNoPostgres } from "../../support/postgres.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
-import { requestRow, requestsOf } from "../../store/logged-requests.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { addRequests, requestRow } from "../../store/logged-requests.ts";
+import { startAdmin } from "../support/admin-server.ts";
 
 const tokens = { inputTokens: 1000, outputTokens: 10, cachedInputTokens: 250 };
 const hourMs = 3_600_000;
 
-describe.each([
-  ["SQLite", undefined],
-  ["PostgreSQL", whyNoPostgres],
-] as [EngineName, string | undefined][])("on %s", (engine, whyNot) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
+onEachEngine(({ engine }) => {
   let keyId: number;
-  beforeAll(async () => {
-    if (whyNot !== undefined) return;
-    admin = await startAdmin({
+  const admin = shared(() =>
+    startAdmin({
       engine,
       catalog: () => fileCatalog([backendOf("one")], [modelOf("plain", ["one"], { servedAs: "served-plain" })]),
-    });
-    owner = await admin.login();
+    }),
+  );
+  const owner = shared(() => admin.login());
+  beforeAll(async () => {
     ({ id: keyId } = await admin.createKey("first"));
     const { now } = admin.time;
     const claude = { clientProgram: "claude-cli/2.1.332", path: "/v1/messages", modelSent: "served-plain", keyId };
@@ -33,15 +30,14 @@ describe.each([
       requestRow(now - 6000, { ...claude, cacheLoss: "evicted", keyId: 4711 }, tokens),
       requestRow(now - 5000, { keyId: undefined, clientProgram: undefined, modelSent: "other" }, tokens),
     ];
-    await admin.store.usage.add([], undefined, [], requestsOf(...rows));
+    await addRequests(admin.store, ...rows);
   });
-  afterAll(() => (whyNot === undefined ? admin.stop() : undefined));
 
   const get = async (query: string) => (await admin.send("GET", `/api/requests/groups?${query}`, { as: owner })).json;
   const of = (body: { rows: { name: string | null; id: number | null; request_count: number }[] }) =>
     body.rows.map(({ name, id, request_count: requests }) => `${name ?? id} ${requests}`).join(", ");
 
-  test.skipIf(whyNot !== undefined)("programs, with whole prompts, what came from caches, and all sums", async () => {
+  test("programs, with whole prompts, what came from caches, and all sums", async () => {
     const body = await get("");
     expect(body).toMatchObject({
       by: "program",
@@ -68,7 +64,7 @@ describe.each([
     ]);
   });
 
-  test.skipIf(whyNot !== undefined).each([
+  test.each([
     ["client", "claude-cli/2.1.332 4, null 1, claude-cli/2.1.100 1"],
     ["class", "compaction 1, null 4, main 1"],
     ["key", "first 4, 4711 1, null 1"],
@@ -83,7 +79,7 @@ describe.each([
     expect(of(await get(`by=${by}`))).toBe(expected);
   });
 
-  test.skipIf(whyNot !== undefined)("those that match all filters of the log, and the largest ones", async () => {
+  test("those that match all filters of the log, and the largest ones", async () => {
     expect(of(await get(`by=class&client=claude-cli&key_id=${keyId}&since=2026-05-01T00:00:00Z`))).toBe(
       "compaction 1, main 1, null 1",
     );
@@ -97,7 +93,7 @@ describe.each([
       expect((await admin.send("GET", `/api/requests/groups?${query}`, { as: owner })).status).toBe(400);
   });
 
-  test.skipIf(whyNot !== undefined)("with the price of each model on its day", async () => {
+  test("with the price of each model on its day", async () => {
     const price = { pattern: "plain", cached_input: 1, output: 0 };
     const models = [
       { ...price, valid_from: "2026-01-01", input: 1_000_000 },

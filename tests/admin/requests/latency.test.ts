@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "bun:test";
-import { addValue, encodeHistogram, type Histogram } from "../../../src/domain/histogram.ts";
+import { Histogram } from "../../../src/domain/histogram.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { startAdmin } from "../support/admin-server.ts";
@@ -50,9 +50,9 @@ onEachEngine(({ engine }) => {
   });
 
   function histogramOf(values: number[]): string {
-    const histogram: Histogram = new Map();
-    for (const value of values) addValue(histogram, value);
-    return encodeHistogram(histogram);
+    const histogram = new Histogram();
+    for (const value of values) histogram.add(value);
+    return histogram.toText();
   }
 
   const get = (path: string) => admin.send("GET", path, { as: owner });

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
-import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { addRequests, requestRow } from "../../store/logged-requests.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { startAdmin } from "../support/admin-server.ts";
@@ -19,6 +19,8 @@ onEachEngine(({ engine }) => {
     now = admin.time.now;
     await admin.createKey("first");
     const rows = [
+      requestRow(now - 5000, { requestId: "e", outcome: "client_left", keyId: 2 }),
+      requestRow(now - 4000, { requestId: "d", status: 404, keyId: 2, path: "/v1/models", clientAddress: "::1" }),
       requestRow(now - 3000, { requestId: "a", modelSent: "small" }, { inputTokens: 7, outputTokens: 3 }),
       requestRow(now - 2000, {
         requestId: "b",
@@ -41,17 +43,28 @@ onEachEngine(({ engine }) => {
         code: "invalid_api_key",
       }),
     ];
-    await admin.store.usage.add([], undefined, [], requestsOf(...rows));
+    await addRequests(admin.store, ...rows);
   });
 
   const get = (path: string) => admin.send("GET", path, { as: owner });
   const idsOf = (json: { requests: { request_id: string }[] }): string =>
     json.requests.map((one) => one.request_id).join(" ");
 
+  /** Pages of one request. */
+  async function pagesOf(query: string): Promise<string[]> {
+    const pages: string[] = [];
+    for (let cursor = ""; pages.length < 9 && cursor !== "null";) {
+      const { json } = await get(`/api/requests?limit=1&${query}${cursor && `&cursor=${cursor}`}`);
+      pages.push(idsOf(json));
+      cursor = String(json.next_cursor);
+    }
+    return pages;
+  }
+
   test("the log is listed latest first, with the names of the API", async () => {
     const { json } = await get("/api/requests");
     expect(json).toMatchObject({ next_cursor: null, scanned_to: null, log: { days: 7, rows: 5_000_000 } });
-    expect(idsOf(json)).toBe("c b a");
+    expect(idsOf(json)).toBe("c b a d e");
     expect(json.requests[2]).toMatchObject({
       ended_at: "2026-05-01T11:59:57.000+09:00",
       key_id: 1,
@@ -76,10 +89,13 @@ onEachEngine(({ engine }) => {
 
   test.each([
     ["key_id=1", "b a"],
+    ["key_id=2", "d e"],
+    ["key_id=2&failed=true", "d"],
     ["model=small", "a"],
     // The name in the file of models, under which usage is counted.
     ["model=tiny", "a"],
     ["model=TINY", ""],
+    ["model='; drop table request_log; --", ""],
     ["backend=gpu-b", "b"],
     ["client=claude-cli", "b"],
     ["client=claude-cli/2.1.330", "b"],
@@ -87,17 +103,24 @@ onEachEngine(({ engine }) => {
     ["client=%25", ""],
     ["class=subagent", "b"],
     ["status=5xx", "b"],
-    ["status=401", "c"],
+    ["status=4xx", "c d"],
+    ["status=200", "a e"],
     ["outcome=timed_out", "b"],
-    ["failed=true", "c b"],
-    ["path=/v1/chat/completions&address=192.0.2.7", "c b a"],
+    ["outcome=completed", "a d"],
+    ["outcome=client_left", "e"],
+    ["failed=true", "c b d"],
+    ["path=/v1/models", "d"],
+    ["address=::1", "d"],
+    ["path=/v1/chat/completions&address=192.0.2.7", "c b a e"],
     ["request_id=a", "a"],
+    ["request_id=a&key_id=2", ""],
     ["min_duration_ms=9000", "b"],
     ["since=2026-05-01T11:59:58%2B09:00&until=2026-05-01T02:59:59.000Z", "b"],
     ["key_id=77", ""],
     ["client=a%00", ""],
-  ])("the filter %s finds %p", async (query, expected) => {
+  ])("the filter %s finds %p, on pages of any length", async (query, expected) => {
     expect(idsOf((await get(`/api/requests?${query}`)).json)).toBe(expected);
+    expect((await pagesOf(query)).filter(Boolean).join(" ")).toBe(expected);
   });
 
   test("the filter without_usage finds the responses that should have reported tokens and did not", async () => {
@@ -115,7 +138,7 @@ onEachEngine(({ engine }) => {
       ),
     );
     const rows = records.map(({ fields, usage }, n) => requestRow(now + n, { ...fields, requestId: `r${n}` }, usage));
-    await logged.store.usage.add([], undefined, [], requestsOf(...rows));
+    await addRequests(logged.store, ...rows);
     const path = "/api/requests?without_usage=true";
     const { json } = await logged.send("GET", path, { as: await logged.login() });
     const expected = records.flatMap(({ fields, usage }, n) => {
@@ -130,14 +153,7 @@ onEachEngine(({ engine }) => {
   });
 
   test("pages follow one another by cursor", async () => {
-    const pages: string[] = [];
-    let cursor = "";
-    for (let page = 0; page < 5 && cursor !== "null"; page++) {
-      const { json } = await get(`/api/requests?limit=1${cursor && `&cursor=${cursor}`}`);
-      pages.push(idsOf(json));
-      cursor = String(json.next_cursor);
-    }
-    expect(pages).toEqual(["c", "b", "a", ""]);
+    expect(await pagesOf("")).toEqual(["c", "b", "a", "d", "e", ""]);
   });
 
   const cursorError = "cursor must be one that this endpoint returned";
@@ -157,6 +173,7 @@ onEachEngine(({ engine }) => {
     ["model=", "model must have from 1 to 512 characters"],
     [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters"],
     ["since=yesterday", "since must be a time such as 2026-05-01T12:00:00Z"],
+    ["since=2026-02-30T00:00:00Z", "since must be a time such as 2026-05-01T12:00:00Z"],
     ["until=2026-13-41T12:00:00Z", "until must be a time such as 2026-05-01T12:00:00Z"],
     ["cursor=1;drop", cursorError],
     ["cursor=", cursorError],
@@ -168,14 +185,14 @@ onEachEngine(({ engine }) => {
 
   test("a cursor beside the log's ends finds what is there", async () => {
     expect(idsOf((await get("/api/requests?cursor=0.0")).json)).toBe("");
-    expect(idsOf((await get("/api/requests?cursor=0.zzzzzzzzz")).json)).toBe("c b a");
+    expect(idsOf((await get("/api/requests?cursor=0.zzzzzzzzz")).json)).toBe("c b a d e");
   });
 
   test("the tail lists what has a higher id, in pages too, and says where the log ends for each filter", async () => {
     const ended = (requestId: string, modelSent: string) => requestRow(now, { requestId, modelSent });
     const { json: before } = await get("/api/requests?model=tail");
     const rows = [ended("t1", "tail"), ended("o1", "other"), ended("t2", "tail"), ended("t3", "tail")];
-    await admin.store.usage.add([], undefined, [], requestsOf(...rows, ended("o2", "other")));
+    await addRequests(admin.store, ...rows, ended("o2", "other"));
     const tail = async (query: string) => {
       const { json } = await get(`/api/requests?after=${before.last_id}${query}`);
       return { json, ids: idsOf(json), isLast: !json.more, grown: json.last_id - before.last_id };

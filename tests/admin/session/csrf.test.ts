@@ -1,19 +1,15 @@
-import { beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { startAdmin } from "../support/admin-server.ts";
 import { shared } from "../../support/shared.ts";
 
-let cookie: string;
 const admin = shared(() => startAdmin());
 const owner = shared(() => admin.login());
-beforeAll(() => {
-  cookie = owner.cookie;
-});
 
 const refused = [403, '{"error":"CSRF token missing or invalid"}'];
 
 test("the token may be in the body instead of the header", async () => {
   const response = await admin.send("POST", "/api/keys", {
-    as: { cookie },
+    as: { cookie: owner.cookie },
     json: { name: "by body", _csrf: owner.csrf },
   });
   expect([response.status, response.json.name]).toEqual([201, "by body"]);
@@ -21,7 +17,10 @@ test("the token may be in the body instead of the header", async () => {
 
 test("routes without a body of their own accept it there too", async () => {
   const { id } = await admin.createKey("to delete");
-  const deleted = await admin.send("DELETE", `/api/keys/${id}`, { as: { cookie }, json: { _csrf: owner.csrf } });
+  const deleted = await admin.send("DELETE", `/api/keys/${id}`, {
+    as: { cookie: owner.cookie },
+    json: { _csrf: owner.csrf },
+  });
   expect(deleted.status).toBe(200);
   const leaving = await admin.login();
   const left = await admin.send("POST", "/api/logout", {
@@ -43,13 +42,16 @@ test("routes without a body of their own ignore an invalid one", async () => {
 
 test("the token does not count as a field", async () => {
   const { id } = await admin.createKey("unchanged");
-  const response = await admin.send("PATCH", `/api/keys/${id}`, { as: { cookie }, json: { _csrf: owner.csrf } });
+  const response = await admin.send("PATCH", `/api/keys/${id}`, {
+    as: { cookie: owner.cookie },
+    json: { _csrf: owner.csrf },
+  });
   expect([response.status, response.json.error]).toEqual([400, "No fields to update"]);
 });
 
 test("a wrong token in the header is refused, whatever the body holds", async () => {
   const json = { name: "a", _csrf: owner.csrf };
-  const response = await admin.send("POST", "/api/keys", { as: { cookie, csrf: "0".repeat(64) }, json });
+  const response = await admin.send("POST", "/api/keys", { as: { cookie: owner.cookie, csrf: "0".repeat(64) }, json });
   expect([response.status, response.text]).toEqual(refused);
 });
 
@@ -67,7 +69,10 @@ test.each([
     CUT: owner.csrf.slice(1),
   };
   const token = typeof given === "string" && given in known ? known[given] : given;
-  const response = await admin.send("POST", "/api/keys", { as: { cookie }, json: { name: "a", _csrf: token } });
+  const response = await admin.send("POST", "/api/keys", {
+    as: { cookie: owner.cookie },
+    json: { name: "a", _csrf: token },
+  });
   expect([response.status, response.text]).toEqual(refused);
 });
 
@@ -82,7 +87,7 @@ test.each([
   ["more than 1 MiB", "application/json", () => `{"_csrf":"${owner.csrf}","a":"${"x".repeat(1024 * 1024)}"}`],
 ])("does not look for the token in a body with %s", async (_, type, body) => {
   const response = await admin.send("POST", "/api/keys", {
-    as: { cookie },
+    as: { cookie: owner.cookie },
     raw: body(),
     headers: { "content-type": type },
   });
@@ -91,7 +96,7 @@ test.each([
 
 test("login needs no token, even with a session", async () => {
   const response = await admin.send("POST", "/api/login", {
-    as: { cookie },
+    as: { cookie: owner.cookie },
     json: { username: "admin", password: "wrong" },
   });
   expect(response.status).toBe(401);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { JWTPayload } from "jose";
 import type { Configuration } from "oidc-provider";
 import { sha256Hex } from "../../../src/admin/session/secrets.ts";
-import { whyNoPostgres } from "../../support/postgres.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
 import { shared } from "../../support/shared.ts";
 import { findFreePort } from "../../support/free-port.ts";
 import { RedirectFollower, startProvider, type TestProvider } from "../../support/oidc-provider.ts";
@@ -381,9 +381,8 @@ describe("back-channel logout", () => {
     ).status;
 });
 
-describe.each(whyNoPostgres === undefined ? (["SQLite", "PostgreSQL"] as const) : (["SQLite"] as const))(
-  "who has left, on %s",
-  (engine) => {
+onEachEngine(({ engine }) => {
+  describe("who has left", () => {
     const hour = 3_600_000;
 
     test("is out within the hour, with sessions and keys, by one row of the record", async () => {
@@ -523,5 +522,5 @@ describe.each(whyNoPostgres === undefined ? (["SQLite", "PostgreSQL"] as const) 
       await one.signIn();
       expect((await one.users())[0]?.isActive).toBe(true);
     });
-  },
-);
+  });
+});

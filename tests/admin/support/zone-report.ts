@@ -1,3 +1,4 @@
+import { usageAt } from "../../store/test-store.ts";
 import { startAdmin } from "./admin-server.ts";
 
 // Prints the responses of the admin API after traffic around midnight in Seoul, and the hour that shows this process's time zone.
@@ -9,8 +10,7 @@ const owner = await admin.login();
 const key = await admin.createKey("first");
 admin.time.now = midnight + 5 * minute;
 for (const at of [midnight - 9 * 60 * minute, midnight - 1, midnight, midnight + minute]) {
-  const counts = { requestCount: 1, inputTokens: 2, outputTokens: 3 };
-  await admin.store.usage.add([{ keyId: key.id, minute: Math.floor(at / minute), lastClosedAt: at, ...counts }]);
+  await admin.store.usage.add([usageAt(key.id, at)]);
 }
 await admin.send("POST", "/api/gpu-stats", {
   headers: { "x-api-key": key.key },

@@ -1,25 +1,18 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { maintain } from "../../store/test-store.ts";
+import { maintain, usageAt } from "../../store/test-store.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { shared } from "../../support/shared.ts";
 import { startAdmin } from "../support/admin-server.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const minute = 60_000;
 const day = 1440 * minute;
 /** The clock of the test server. */
 const noon = Date.parse("2026-05-01T12:00:00+09:00");
 
-const closed = (keyId: number, at: number, outputTokens: number): UsageIncrement => ({
-  keyId,
-  minute: Math.floor(at / minute),
-  lastClosedAt: at,
-  requestCount: 1,
-  inputTokens: 2 * outputTokens,
-  outputTokens,
-});
+const closed = (keyId: number, at: number, outputTokens: number) =>
+  usageAt(keyId, at, { inputTokens: 2 * outputTokens, outputTokens });
 
 onEachEngine(({ engine }) => {
   describe("the usage chart", () => {
@@ -127,7 +120,7 @@ onEachEngine(({ engine }) => {
     test.each([
       [
         "from",
-        ["", "x", "2026-05-01", "2026-05-01T09:00", "2026-05-01T25:00Z", "2026-13-01T00:00Z", "1"],
+        ["", "x", "2026-05-01", "2026-05-01T09:00", "2026-05-01T25:00Z", "2026-13-01T00:00Z", "2026-02-30T00:00Z", "1"],
         timestampError("from"),
       ],
       ["to", ["now", "2026-05-01T09:00 09:00"], timestampError("to")],

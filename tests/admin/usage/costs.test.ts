@@ -68,6 +68,7 @@ onEachEngine(({ engine }) => {
       ["by=day", "2026-05-01 1 200, 2026-04-30 3 22 ?, 2026-04-29 1 2"],
       ["by=day&from=2026-04-30&to=2026-04-30", "2026-04-30 3 22 ?"],
       ["by=day&to=2026-04-29&from=2026-04-29", "2026-04-29 1 2"],
+      ["by=day&to=2028-02-29&from=2028-02-29", ""],
       ["by=day&key_id=1", "2026-05-01 1 200, 2026-04-30 1 2, 2026-04-29 1 2"],
       ["by=day&model=free", "2026-04-30 1 null ?"],
       ["by=model&tag=batch", "large 1 200, small 2 4"],
@@ -129,6 +130,7 @@ onEachEngine(({ engine }) => {
     test.each([
       ["from=2026-13-01", "from must be a day, such as 2026-05-01"],
       ["from=2026-02-30", "from must be a day, such as 2026-05-01"],
+      ["to=2025-02-29", "to must be a day, such as 2026-05-01"],
       ["from=2026-05-02&to=2026-05-01", "from must not be after to"],
       ["from=2025-04-30&to=2026-05-01", "from and to must be at most 366 days apart"],
       ["since=2026-05-01T01:00Z&until=2026-05-01T01:00Z", "since must be before until"],

@@ -76,6 +76,7 @@ onEachEngine(({ engine }) => {
       [{ currency: "EUR", models: [{ ...price, input: -1 }] }, "models.0.input is invalid"],
       [{ currency: "EUR", models: [{ ...price, input: "1" }] }, "models.0.input is invalid"],
       [{ currency: "EUR", models: [price, { ...price, valid_from: "2026-02-31x" }] }, "models.1.valid_from is invalid"],
+      [{ currency: "EUR", models: [{ ...price, valid_from: "2025-02-29" }] }, "models.0.valid_from is invalid"],
       [{ currency: "EUR", models: [{ ...price, pattern: "" }] }, "models.0.pattern is invalid"],
       [{ currency: "EUR", models: {} }, "models is invalid"],
       [{ currency: "EUR", models: Array.from({ length: 501 }, () => price) }, "models is invalid"],

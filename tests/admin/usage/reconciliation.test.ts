@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { minuteOf } from "../../../src/time/seoul.ts";
+import { usageAt } from "../../store/test-store.ts";
 import { recordedMetrics, sumUsage } from "../../fixtures/recorded-metrics.ts";
 import { startTollgate } from "../../support/tollgate.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
@@ -16,16 +16,7 @@ onEachEngine(({ engine }) => {
     const { reconciliation, usage } = admin.store;
     const sample = (at: number, generatedTokens: number) =>
       reconciliation.add({ source: "sglang", at, generatedTokens, promptTokens: generatedTokens });
-    await usage.add([
-      {
-        keyId: id,
-        minute: minuteOf(now - 60_000),
-        lastClosedAt: now,
-        requestCount: 1,
-        inputTokens: 5,
-        outputTokens: 970_000,
-      },
-    ]);
+    await usage.add([usageAt(id, now - 60_000, { inputTokens: 5, outputTokens: 970_000 })]);
     await sample(now - 60_000, 0);
     await sample(now, 1_000_000);
     const get = (path: string) => admin.send("GET", path, { as: owner });

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { Fetched, Series } from "../../../console/src/lib/series.ts";
+import type { Fetched } from "../../../console/src/lib/series.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
 const folder = createTempFolder();
@@ -28,6 +28,8 @@ interface Answer {
   isError?: boolean;
 }
 
+type Series = ReturnType<typeof createSeries<number, Request, Data>>;
+
 /** Shows some of the last hours; the test answers in place of the server. */
 function seriesUnderTest(plotWidthPx = 300) {
   return createRoot((dispose) => {
@@ -35,13 +37,13 @@ function seriesUnderTest(plotWidthPx = 300) {
     const [width, setWidth] = createSignal(plotWidthPx);
     const [query, setQuery] = createStore<Answer>({ data: undefined, isError: false });
     let isMeasured = (): boolean => false;
-    const series: Series<number, Request, Data> = createSeries({
+    const series = createSeries({
       range,
       width,
       request: (hours: number): Request => ({ hours, bucketMinutes: width() > 200 ? 1 : 5 }),
       fetch: (_, measured) => {
         isMeasured = measured;
-        return query as unknown as Series<number, Request, Data>["query"];
+        return query as unknown as Series["query"];
       },
       covers: (data: Data, hours: number) => hours < data.request.hours,
     });
@@ -53,7 +55,7 @@ function seriesUnderTest(plotWidthPx = 300) {
   });
 }
 
-const shown = ({ data, range, isCurrent, isLoading }: Series<number, Request, Data>) => ({
+const shown = ({ data, range, isCurrent, isLoading }: Series) => ({
   value: data()?.value,
   range: range(),
   isCurrent: isCurrent(),

@@ -28,41 +28,6 @@ test("an editor without edits has no result", () => {
   expect(edited('{"a":1}', () => {})).toBeUndefined();
 });
 
-describe("a member is added", () => {
-  const cases: [string, string][] = [
-    ["{}", '{"b":true}'],
-    ["{ }", '{"b":true }'],
-    ['{"a":1}', '{"a":1,"b":true}'],
-    ['{\n  "a" : 1\n}', '{\n  "a" : 1,"b":true\n}'],
-  ];
-  test.each(cases)("to %j", (text, expected) => {
-    expect(edited(text, (editor, { root }) => editor.addMember(root, "b", "true"))).toBe(expected);
-  });
-
-  test("after another, with one comma between them, also in an empty object", () => {
-    const addTwo = (editor: JsonEditor, { root }: Looked) => {
-      editor.addMember(root, "b", "1");
-      editor.addMember(root, "c", "2");
-    };
-    expect(edited("{}", addTwo)).toBe('{"b":1,"c":2}');
-    expect(edited('{"a":0}', addTwo)).toBe('{"a":0,"b":1,"c":2}');
-  });
-});
-
-describe("elements are added at both ends", () => {
-  const cases: [string, string, string][] = [
-    ["[]", "[0]", "[9]"],
-    ["[ ]", "[0 ]", "[9 ]"],
-    ["[ 1 ]", "[0, 1 ]", "[ 1,9 ]"],
-    ["[1,2]", "[0,1,2]", "[1,2,9]"],
-  ];
-  test.each(cases)("of %j", (list, prepended, appended) => {
-    const text = `{"list":${list}}`;
-    expect(edited(text, (editor, looked) => editor.prependElement(looked.list, "0"))).toBe(`{"list":${prepended}}`);
-    expect(edited(text, (editor, looked) => editor.appendElement(looked.list, "9"))).toBe(`{"list":${appended}}`);
-  });
-});
-
 test("text before a string is escaped, and the string's own escapes stay", () => {
   const text = '{"text" : "\\u0041\\/"}';
   const result = edited(text, (editor, looked) => editor.prependText(looked.text, 'say "hi"\n'));

@@ -1,23 +1,29 @@
 import { describe, expect, test } from "bun:test";
 import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { type BodyRules, type BodyStep, isJson, readBody, type ReceivedBody } from "../../../src/proxy/request/body.ts";
+import {
+  type BodyRules,
+  type BodyStep,
+  jsonType,
+  readBody,
+  type ReceivedBody,
+} from "../../../src/proxy/request/body.ts";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
-import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
 import { passTicks } from "../../support/event-loop.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
   new Request("http://h/v1/x", { method, headers, body });
 
-describe("isJson", () => {
+describe("jsonType", () => {
   test.each([
     "application/json",
     "Application/JSON; charset=utf-8",
     " application/json ;x=y",
     "application/vnd.x+json",
-  ])("accepts %s", (type) => expect(isJson(type)).toBe(true));
+  ])("accepts %s", (type) => expect(jsonType.test(type)).toBe(true));
   test.each(["", "text/plain", "application/jsonl", "application/x-ndjson", "multipart/form-data; boundary=json"])(
     "rejects %s",
-    (type) => expect(isJson(type)).toBe(false),
+    (type) => expect(jsonType.test(type)).toBe(false),
   );
 });
 
@@ -52,7 +58,7 @@ describe("readBody", () => {
   /** What was received, or the code of the refusal. */
   async function receive(request: Request, limits: Limits = {}): Promise<ReceivedBody | string> {
     const { maxBytes = 1e6, budget = 1e9, now = () => 0, asked = [], rules = free } = limits;
-    const held = createHeldBytes(budget, budget, now).open(1);
+    const held = new HeldShare(new HeldBytes(budget, budget, now), 1);
     const { waitForTurn = () => Promise.resolve() } = limits;
     const askLimits = async (step: BodyStep): Promise<void> => void asked.push(step);
     const deps = { held, askLimits, maxBytes, waitForTurn, party: undefined };

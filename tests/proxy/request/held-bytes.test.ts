@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createHeldBytes, type HeldShare } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 
 const mebibyte = 1024 * 1024;
@@ -14,10 +14,10 @@ interface Sent {
 
 /** A budget, of which a key has all unless its share is given. */
 function start(maxBytes: number, maxBytesPerKey = maxBytes) {
-  const budget = createHeldBytes(maxBytes, maxBytesPerKey, time.now);
+  const budget = new HeldBytes(maxBytes, maxBytesPerKey, time.now);
   /** Begins a body of the key. @param length undefined if it is not declared */
   return (key: number, length: number | undefined): Sent => {
-    const share = budget.open(key);
+    const share = new HeldShare(budget, key);
     let error: string | undefined;
     const attempt = (action: () => void): void => {
       try {
@@ -84,7 +84,7 @@ describe("the budget of held bytes", () => {
     const begin = start(4 * mebibyte);
     const short = begin(1, 2 * mebibyte);
     short.send(10);
-    short.share.finish();
+    short.share.release(short.share.arrivedBytes);
     const rest = begin(2, undefined);
     rest.send(4 * mebibyte - 11);
     expect(errors(short, rest)).toEqual([undefined, undefined]);
@@ -165,7 +165,7 @@ describe("a body that arrives", () => {
     async (pace, seconds, error) => {
       const begin = start(100 * mebibyte);
       const whole = begin(1, undefined).share;
-      whole.finish();
+      whole.release(whole.arrivedBytes);
       whole.take(50 * mebibyte + 1);
       const body = begin(2, 40 * mebibyte);
       await trickle(seconds, [body, pace]);
@@ -198,7 +198,7 @@ describe("a body that arrives", () => {
   test("is looked at no more once it is over", async () => {
     const begin = start(100 * mebibyte);
     const [whole, released] = [begin(1, 10), begin(1, 10)];
-    whole.share.finish();
+    whole.share.release(whole.share.arrivedBytes);
     released.share.release();
     await trickle(40);
     expect(errors(whole, released)).toEqual([undefined, undefined]);

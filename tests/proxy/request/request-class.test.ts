@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { classOfBody, classOfHeaders } from "../../../src/proxy/request/request-class.ts";
-import { programOf } from "../../../src/proxy/rewrite/client-rules.ts";
+import { programOf } from "../../../src/domain/requests.ts";
 
 const claude = "claude-cli/2.1.332";
 const openCode = "opencode/1.18.33";

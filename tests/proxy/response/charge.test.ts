@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "bun:test";
 import type { Usage } from "../../../src/domain/usage.ts";
 import { createResponseCharge } from "../../../src/proxy/response/count.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 
 const recording = (name: string): string =>
@@ -85,8 +86,7 @@ test.each(recorded)("two choices of $server", async ({ body, prompts = 1, counte
     const response = new Response(null, { headers: { "content-type": "text/event-stream" } });
     const reservation = { inputTokens: 7, tokens: 1000, texts: 2, prompts };
     const charge = createResponseCharge({ reservation, method: "POST", path: "/v1/chat/completions", response });
-    const headers = { contentType: "text/event-stream", contentEncoding: null };
-    const passage = new Passage(headers, { listener: { observer: charge?.output } });
+    const passage = new Passage(kindOf("text/event-stream", null), { listener: { observer: charge?.output } });
     for (let at = 0; at < bytes.length; at += size) passage.push(bytes.subarray(at, at + size));
     const usage: Usage = await passage.end();
     const owed = charge?.owed(usage, body.includes("[DONE]"));

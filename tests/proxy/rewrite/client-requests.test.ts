@@ -2,16 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { type ClientRule, type ClientRules, clientRules } from "../../../src/domain/models.ts";
 import { memberTexts, stringText } from "../../support/json-text.ts";
-import {
-  type Json,
-  list,
-  type Order,
-  orders,
-  type Recording,
-  recordings,
-  render,
-  withTexts,
-} from "../../support/recorded-requests.ts";
+import { type Json, list, recordings } from "../../support/recorded-requests.ts";
 import { rewriterOf, rewriteRules } from "../../support/rewrite-rules.ts";
 import { textOf } from "../../support/rewritten.ts";
 
@@ -60,35 +51,6 @@ test("Codex keeps its functions, those of its namespace too, under their names",
   );
   expect(list(sent["tools"])).toEqual(named.filter(({ type }) => type === "function"));
   expect(list(sent["tools"]).map(({ name }) => name)).toContain("spawn_agent");
-});
-
-/** The share of the first prompt's blocks that the second begins with. */
-function keptShare(before: string, after: string): number {
-  const blocks = Math.floor(before.length / 64);
-  let kept = 0;
-  while (kept < blocks && after.startsWith(before.slice(kept * 64, (kept + 1) * 64), kept * 64)) kept += 1;
-  return kept / blocks;
-}
-
-/** The least share of a turn's prompt that the next one begins with. */
-function leastShare(prompts: readonly string[]): number {
-  return Math.min(...prompts.slice(1).map((prompt, turn) => keptShare(prompts[turn] ?? "", prompt)));
-}
-
-function recordedShare({ requests }: Recording, setting: ClientRules, order: Order): number {
-  // A request for a title is no turn of the conversation.
-  const turns = requests.filter(({ body }) => list(body["tools"]).length > 0);
-  return leastShare(
-    turns.map(({ path, userAgent, body }) =>
-      render(JSON.parse(mended(path, withTexts(JSON.stringify(body)), setting, userAgent)) as Json, order),
-    ),
-  );
-}
-
-describe.each(orders)("of the blocks of a recorded prompt, %s", (order) => {
-  test.each(recordings)("95 %% stay from turn to turn of $program with `auto`", (recording) => {
-    expect(recordedShare(recording, "auto", order)).toBeGreaterThanOrEqual(0.95);
-  });
 });
 
 describe("for any body", () => {

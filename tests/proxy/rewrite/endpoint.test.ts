@@ -4,21 +4,6 @@ import { type Endpoint, getEndpoint } from "../../../src/proxy/rewrite/endpoint.
 const chat = getEndpoint("/v1/chat/completions");
 const other = getEndpoint("/v1/other");
 
-test("each endpoint has the rewrites that its bodies support", () => {
-  const chatRules = ["system_turns_to_user", "developer_to_system"];
-  const messagesRules = ["system_turns_to_user", "drop_billing_line"];
-  const responsesRules = ["developer_to_system", "function_tools_only", "full_context_code"];
-  const row = (path: string) => Object.values(getEndpoint(path)).slice(2);
-  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, undefined, "messages", chatRules]);
-  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, undefined, []]);
-  expect(row("/v1/messages")).toEqual([true, true, "member", true, false, undefined, "messages", messagesRules]);
-  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false, undefined, "input", responsesRules]);
-  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, undefined, undefined, []]);
-  expect(row("/v1/chat/completions/batch")).toEqual([true, false, undefined, false, false, "messages", undefined, []]);
-  expect(row("/v1/messages/batches")).toEqual([true, false, undefined, false, false, "requests", undefined, []]);
-  expect(row("/v1/other")).toEqual([false, false, undefined, false, false, undefined, undefined, []]);
-});
-
 test.each([
   ["/v1/responses", true],
   ["/v1/responses/compact", true],
@@ -85,8 +70,4 @@ test.each<[path: string, folder: Endpoint["folder"]]>([
   ["/v1/images/generations", undefined],
 ])("%s is in the folder %s", (path, folder) => {
   expect(getEndpoint(path).folder).toBe(folder);
-});
-
-test("rewrites nothing below an endpoint that it is not", () => {
-  expect(getEndpoint("/v1/messages/count_tokens")).toEqual({ ...other, folder: "messages", refers: false });
 });

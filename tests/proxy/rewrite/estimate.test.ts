@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { estimateInput } from "../../../src/proxy/rewrite/estimate.ts";
+import { estimateInput } from "../../../src/proxy/rewrite/tokens.ts";
 
 const base64 = "QUJD".repeat(25_000);
 const text = "word ".repeat(60);

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
-import { createRequestBody } from "../../../src/proxy/rewrite/watched-members.ts";
+import { createRequestBody, needsOf } from "../../../src/proxy/rewrite/watched-members.ts";
 import { rewriteInSteps } from "../../../src/proxy/rewrite/rewrite.ts";
-import { needsOf } from "../../../src/proxy/rewrite/rules.ts";
 import { type HostileBody, hostileBodies } from "../../fixtures/hostile-bodies.ts";
 import type { RewriteMeasure } from "../../support/measure-rewrite.ts";
 import { familyRules, rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";

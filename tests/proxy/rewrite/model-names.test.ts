@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createModelNames, resolveModel } from "../../../src/proxy/rewrite/model-names.ts";
 import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import type { DiscoveredModel } from "../../../src/domain/models.ts";
-import { createCurrentRewriting } from "../../../src/proxy/rewrite/current-rewriting.ts";
-import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
+import { createCurrentRewriting, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../../support/catalog.ts";
 
 function expectRows(rules: ReturnType<typeof rewriteRules>, rows: readonly [submitted: string, sent: string][]): void {

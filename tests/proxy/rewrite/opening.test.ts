@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readJson } from "../../../src/proxy/json/read.ts";
 import { createSlot } from "../../../src/proxy/json/slots.ts";
 import { createModelNames } from "../../../src/proxy/rewrite/model-names.ts";
-import { createRewriter } from "../../../src/proxy/rewrite/rewrite.ts";
-import { streamUsages } from "../../../src/proxy/rewrite/rules.ts";
+import { createRewriter, streamUsages } from "../../../src/proxy/rewrite/rewrite.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { createOpeningSlots } from "../../../src/proxy/rewrite/opening.ts";
 

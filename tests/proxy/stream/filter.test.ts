@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
+import { StreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
 import { carryOnlyContent } from "../../../src/proxy/stream/flags.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { usageServers, type UsageAsked, type UsageServer } from "../../fixtures/usage-servers.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
@@ -14,13 +15,12 @@ const continuousOnly: UsageAdded = { includeUsage: false, continuousUsage: true 
 
 /** What a client gets of a stream at once, without a wait for its count; at its end what waits. */
 function startFilter(added: UsageAdded) {
-  const filter = createStreamUsageFilter(added);
-  if (filter === undefined) throw new Error("Nothing to filter");
-  const passage = new Passage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
+  const filter = new StreamUsageFilter(added);
+  const passage = new Passage(kindOf("text/event-stream", null), { listener: {}, filter });
   return {
     push(piece: Uint8Array): Uint8Array {
       const ready = passage.push(piece);
-      const end = passage.takeEnd();
+      const end = passage.held.take();
       return end === undefined ? ready : Buffer.concat([ready, end]);
     },
     end(): Uint8Array {
@@ -59,10 +59,6 @@ function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAd
 describe("stream usage filter", () => {
   const ended = 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
   const counts = '"usage":{"prompt_tokens":1,"completion_tokens":2}';
-
-  test("is undefined if nothing was added", () => {
-    expect(createStreamUsageFilter({ includeUsage: false, continuousUsage: false })).toBeUndefined();
-  });
 
   test.each(usageServers)("hides from a client of $server that the proxy requested the final usage", (server) => {
     expectInvisible(server, { include: false, continuous: false }, final);
@@ -270,8 +266,8 @@ describe("stream usage filter", () => {
     const stream = (timed: (output: number) => string): string =>
       chunk(0, "null", timed(1)) + chunk(1, "null", timed(1)) + chunk(0, "null", timed(2)) + chunk(1, "null", timed(2));
     const end = chunk(0, '"stop"', timings(2)) + chunk(1, '"stop"', timings(3));
-    const filter = createStreamUsageFilter({ ...both, timedChoices: 2 });
-    const passage = new Passage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
+    const filter = new StreamUsageFilter({ ...both, timedChoices: 2 });
+    const passage = new Passage(kindOf("text/event-stream", null), { listener: {}, filter });
     expect(Buffer.from(passage.push(Buffer.from(stream(timings)))).toString()).toBe(stream(() => ""));
     expect(passage.seen()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 4 });
     const sent = [passage.push(Buffer.from(end)), passage.push(Buffer.from("data: [DONE]\n\n"))];
@@ -387,17 +383,15 @@ test("events that pass change nothing if the filter does not see them", () => {
   let leftOut = 0;
   fc.assert(
     fc.property(texts, added, (events, options) => {
-      const [skimmed, cut] = [createStreamUsageFilter(options), createStreamUsageFilter(options)];
-      const give = (filter: typeof cut, bytes: Buffer): Uint8Array[] => filter?.event(bytes) ?? [bytes];
-      const end = (filter: typeof cut): Uint8Array[] => filter?.end(Buffer.of()) ?? [];
+      const [skimmed, cut] = [new StreamUsageFilter(options), new StreamUsageFilter(options)];
       const all = events.map((text) => Buffer.from(text));
       const sent = all.flatMap((bytes) => {
-        if (!carryOnlyContent(bytes) || skimmed?.passes(bytes) !== true) return give(skimmed, bytes);
+        if (!carryOnlyContent(bytes) || !skimmed.passes(bytes)) return skimmed.event(bytes);
         leftOut += 1;
         return [bytes];
       });
-      const expected = [...all.flatMap((bytes) => give(cut, bytes)), ...end(cut)];
-      expect(Buffer.concat([...sent, ...end(skimmed)]).toString()).toBe(Buffer.concat(expected).toString());
+      const expected = [...all.flatMap((bytes) => cut.event(bytes)), ...cut.end(Buffer.of())];
+      expect(Buffer.concat([...sent, ...skimmed.end(Buffer.of())]).toString()).toBe(Buffer.concat(expected).toString());
     }),
     { numRuns: 5000 },
   );

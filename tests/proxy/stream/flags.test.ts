@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { carryOnlyContent, endsStream } from "../../../src/proxy/stream/flags.ts";
-import { mayHoldUsage } from "../../../src/proxy/stream/event-usage.ts";
+import { mayHoldUsage } from "../../../src/proxy/stream/usage.ts";
 
 const chunk = (delta: string, rest = ""): string =>
   `data: {"id":"chatcmpl-8f1c","object":"chat.completion.chunk","created":1763700000,"model":"m-1.5","choices":[{"index":0,"delta":${delta},"finish_reason":null}]${rest}}\n\n`;

@@ -1,90 +1,34 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
-import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
-import { five, passEvents, startMeter, usageEvent, utf8 } from "./start-meter.ts";
+import { passEvents, utf8 } from "./start-meter.ts";
 
 const kilobyte = 1024;
 const maxHeldEventBytes = 64 * kilobyte;
-const nothing = new Uint8Array();
 
-/** What holds the bytes of an unfinished event, by setting. */
-const meters: [name: string, added: UsageAdded][] = [
-  ["no usage is hidden", { includeUsage: false, continuousUsage: false }],
-  ["the usage at the end is hidden", { includeUsage: true, continuousUsage: false }],
-  ["usage in every chunk is hidden", { includeUsage: true, continuousUsage: true }],
+const senders: [name: string, create: () => Passage][] = [
+  ["an event stream of which no usage is hidden", () => passEvents()],
+  [
+    "an event stream of which usage in every chunk is hidden",
+    () => passEvents({ includeUsage: true, continuousUsage: true }),
+  ],
 ];
-
-describe("an event of 40 MiB without its empty line", () => {
-  const piece = utf8.encode("x".repeat(16 * kilobyte));
-  const count = (40 * kilobyte) / 16;
-  const chunks = function* (): Generator<Uint8Array> {
-    yield utf8.encode('data: {"choices":[{"index":0,"delta":{"content":"');
-    for (let sent = 0; sent < count; sent++) yield piece;
-    yield utf8.encode('"},"finish_reason":"stop"}]}');
-    yield utf8.encode("\n\n");
-    yield usageEvent;
-    yield utf8.encode("data: [DONE]\n\n");
-  };
-
-  test.each(meters)("waits for its client, and no more than 64 KiB of it are held, if %s", async (_, added) => {
-    const { meter, writer, finishes } = startMeter({ passage: passEvents(added) });
-    let taken = 0;
-    const writing = (async () => {
-      for (const chunk of chunks()) {
-        await writer.write(chunk);
-        taken += chunk.length;
-      }
-      await writer.close();
-    })();
-    await passTicks(100);
-    // The chunk that crosses the bound, and those in the meter's two queues.
-    const mostHeld = maxHeldEventBytes + 4 * piece.length;
-    expect(taken).toBeWithin(1, mostHeld + 1);
-    let received = 0;
-    let held = taken;
-    for await (const bytes of meter.readable) {
-      received += bytes.length;
-      held = Math.max(held, taken - received);
-    }
-    await writing;
-    expect(held).toBeLessThanOrEqual(mostHeld);
-    expect(received).toBe(taken - (added.includeUsage ? usageEvent.length : 0));
-    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
-  });
-});
-
-/** What holds bytes of an event: a function of what arrives, with what may be sent as its value. */
-type Create<Output> = () => (chunk: Uint8Array) => Output;
-// What is hidden in every chunk is held as what is hidden at the end is.
-const senders: [name: string, create: Create<Uint8Array>][] = meters.toSpliced(1, 1).map(([name, added]) => [
-  `an event stream of which ${name}`,
-  () => {
-    const passage = passEvents(added);
-    return (chunk) => passage.push(chunk);
-  },
-]);
-const readerOf = (contentType: string, contentEncoding: string | null): Create<unknown> => {
-  return () => {
-    const passage = new Passage({ contentType, contentEncoding }, { listener: {} });
-    return (chunk) => passage.push(chunk);
-  };
-};
-const holders: [name: string, create: Create<unknown>][] = [
+const holders: typeof senders = [
   ...senders,
-  ["lines of JSON", readerOf("application/x-ndjson", null)],
+  ["lines of JSON", () => new Passage(kindOf("application/x-ndjson", null), { listener: {} })],
 ];
 
 /** The memory that each of `count` keeps after it was given `chunks`, which nobody else keeps. */
-async function bytesKept(create: Create<unknown>, chunks: () => Iterable<Uint8Array>, count = 64): Promise<number> {
-  const all = Array.from({ length: count }, create);
+async function bytesKept(create: () => Passage, chunks: () => Iterable<Uint8Array>, count = 64): Promise<number> {
+  const all = Array.from({ length: count }, () => create());
   const before = await memoryInUse();
-  for (const push of all) for (const chunk of chunks()) push(chunk);
+  for (const passage of all) for (const chunk of chunks()) passage.push(chunk);
   const kept = (await memoryInUse()) - before;
   // The calls keep all of them alive until here.
-  return kept / all.map((push) => push(nothing)).length;
+  return kept / all.map((passage) => passage.push(new Uint8Array())).length;
 }
 
 async function memoryInUse(): Promise<number> {
@@ -125,11 +69,11 @@ test.each(senders)("%s never owes more than 64 KiB", (_, create) => {
   const long = `data: {"choices":[{"delta":{"content":"${"x".repeat(200_000)}"}}]}\n\n`;
   const stream = utf8.encode(`${long}data: a\r\n\r\n: b\n\n${long}data: [DONE`);
   for (let seed = 0; seed < 5; seed++) {
-    const push = create();
+    const passage = create();
     let owed = 0;
     let most = 0;
     for (const piece of cutAtRandom(stream, createRandom(seed))) {
-      owed += piece.length - push(piece).length;
+      owed += piece.length - passage.push(piece).length;
       most = Math.max(most, owed);
     }
     expect(most).toBeWithin(0, maxHeldEventBytes + 1);

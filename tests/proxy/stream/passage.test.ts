@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 import { passEvents } from "./start-meter.ts";
@@ -20,7 +21,7 @@ function pass(pieces: Iterable<Uint8Array>, hold: Passage = passEvents()): Passe
     const bytes = text.decode(hold.push(piece));
     if (passed.terminal === undefined) passed.sent += bytes;
     else passed.after += bytes;
-    const terminal = hold.takeEnd();
+    const terminal = hold.held.take();
     if (terminal !== undefined) passed.terminal = text.decode(terminal);
   }
   passed.rest = restOf(hold);
@@ -33,7 +34,7 @@ function restOf(hold: Passage): string {
 }
 
 /** What a body passes through whose type does not say what it is. */
-const passUnknown = (): Passage => new Passage({ contentType: "text/plain", contentEncoding: null }, { listener: {} });
+const passUnknown = (): Passage => new Passage(kindOf("text/plain", null), { listener: {} });
 
 const whole = ({ sent, terminal = "", after, rest }: Passed): string => sent + terminal + after + rest;
 const one = (stream: string): Uint8Array[] => [utf8.encode(stream)];
@@ -157,7 +158,7 @@ describe("the terminal event", () => {
     const hold = passEvents();
     hold.push(utf8.encode(`event: response.completed\ndata: {"x":"${"x".repeat(70_000)}"}`));
     hold.push(utf8.encode("\n\n"));
-    expect([text.decode(hold.takeEnd()), hold.position()]).toEqual(["\n\n", "inside a line"]);
+    expect([text.decode(hold.held.take()), hold.position()]).toEqual(["\n\n", "inside a line"]);
   });
 
   test("may follow a long event in one chunk", () => {

@@ -2,6 +2,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { createResponseCharge } from "../../../src/proxy/response/count.ts";
 import { OutputObserver } from "../../../src/proxy/stream/output.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { RepeatedEvent } from "../../../src/proxy/stream/output.ts";
 
@@ -171,7 +172,7 @@ const read = async (chunks: readonly string[], path: string, skims: boolean): Pr
   const output = charge?.output;
   const parsed = output && { onDocument: output.onDocument.bind(output) };
   const observer = skims ? output : parsed;
-  const passage = new Passage({ contentType, contentEncoding: null }, { listener: { observer } });
+  const passage = new Passage(kindOf(contentType, null), { listener: { observer } });
   for (const one of chunks) passage.push(bytesOf(one));
   const seen = await passage.end();
   return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output?.seen() };

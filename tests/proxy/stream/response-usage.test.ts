@@ -10,8 +10,8 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { Passage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
-import { type BodyHeaders } from "../../../src/proxy/stream/body-kind.ts";
-import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/stream/event-usage.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/stream/usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
@@ -23,8 +23,15 @@ const json = { contentType: "application/json", contentEncoding: null };
 const chat = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2}}');
 const five: Usage = { inputTokens: 5, outputTokens: 2 };
 
+interface BodyHeaders {
+  contentType: string | null;
+  contentEncoding: string | null;
+}
+
+const kind = ({ contentType, contentEncoding }: BodyHeaders) => kindOf(contentType, contentEncoding);
+
 async function usageOf(headers: BodyHeaders, pieces: Iterable<Uint8Array>): Promise<Usage> {
-  const passage = new Passage(headers, { listener: {} });
+  const passage = new Passage(kind(headers), { listener: {} });
   for (const piece of pieces) {
     passage.push(piece);
     await passage.backlog;
@@ -192,7 +199,7 @@ describe("usage reader of a compressed response", () => {
 
   test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, 0x20));
-    const passage = new Passage({ ...json, contentEncoding: "gzip" }, { listener: {} });
+    const passage = new Passage(kind({ ...json, contentEncoding: "gzip" }), { listener: {} });
     const before = process.memoryUsage().rss;
     let peak = 0;
     let waits = 0;
@@ -255,20 +262,20 @@ function findJson(text: string): unknown {
 
 describe("a whole answer", () => {
   test.each(recordedResponses)("of $server tells the same usage as in pieces", async ({ contentType, body, usage }) => {
-    expect(await readWholeUsage(utf8.encode(body), { contentType, contentEncoding: null })).toEqual(usage);
+    expect(await readWholeUsage(utf8.encode(body), kindOf(contentType, null))).toEqual(usage);
   });
 
   test("reads a response that is compressed, too long to parse, or truncated", async () => {
     const long = utf8.encode(`{"text":"${"x".repeat(100_000)}",${Buffer.from(chat).toString().slice(1)}`);
     const half = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2},"choices":[');
-    expect(await readWholeUsage(gzipSync(chat), { ...json, contentEncoding: "gzip" })).toEqual(five);
-    expect(await readWholeUsage(long, json)).toEqual(five);
-    expect(await readWholeUsage(half, json)).toEqual(five);
+    expect(await readWholeUsage(gzipSync(chat), kind({ ...json, contentEncoding: "gzip" }))).toEqual(five);
+    expect(await readWholeUsage(long, kind(json))).toEqual(five);
+    expect(await readWholeUsage(half, kind(json))).toEqual(five);
   });
 
   test("finds no usage in what is not JSON, or empty", async () => {
     for (const text of ["", "null", "[]", "not json"]) {
-      expect(await readWholeUsage(utf8.encode(text), json)).toEqual(noUsage);
+      expect(await readWholeUsage(utf8.encode(text), kind(json))).toEqual(noUsage);
     }
   });
 });

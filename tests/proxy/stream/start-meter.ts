@@ -1,6 +1,8 @@
 import { dialectOf } from "../../../src/proxy/response/dialect.ts";
-import { Meter, type MeterOptions } from "../../../src/proxy/stream/transform-stream.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
+import { Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
+import { StreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/requested-stream.ts";
+import { kindOf } from "../../../src/proxy/stream/body-kind.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 
@@ -9,21 +11,19 @@ export const text = new TextDecoder("utf-8", { ignoreBOM: true });
 export const usageEvent = utf8.encode('data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n');
 export const five: Usage = { inputTokens: 5, outputTokens: 2 };
 
-export interface StartedMeter {
-  meter: Meter;
-  writer: WritableStreamDefaultWriter<Uint8Array>;
-  finishes: { usage: Usage; cause: unknown }[];
-}
+export type StartedMeter = ReturnType<typeof startMeter>;
 
 /** What a plain event stream passes through. @param added hides usage that was asked for like this */
-export function passEvents(added = { includeUsage: false, continuousUsage: false }): Passage {
-  const headers = { contentType: "text/event-stream", contentEncoding: null };
-  return new Passage(headers, { listener: {}, filter: createStreamUsageFilter(added) });
+export function passEvents(added?: UsageAdded): Passage {
+  return new Passage(kindOf("text/event-stream", null), {
+    listener: {},
+    filter: added && new StreamUsageFilter(added),
+  });
 }
 
 /** A meter over an event stream, and how it finished. */
-export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
-  const finishes: StartedMeter["finishes"] = [];
+export function startMeter(options: Partial<MeterOptions> = {}) {
+  const finishes: { usage: Usage; cause: unknown }[] = [];
   const meter = new Meter({
     passage: passEvents(),
     heartbeats: dialectOf("/v1/chat/completions"),

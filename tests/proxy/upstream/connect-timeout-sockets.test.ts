@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
-import { countConnecting } from "../../../src/proxy/upstream/connect-timeout.ts";
+import { countConnecting } from "../../../src/proxy/upstream/connections.ts";
 import { startBlackhole } from "../../support/blackhole.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 

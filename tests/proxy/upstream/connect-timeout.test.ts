@@ -1,10 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import {
-  addressOf,
-  type Connect,
-  connectTo,
-  createConnectTimeout,
-} from "../../../src/proxy/upstream/connect-timeout.ts";
+import { addressOf, type Connect, connectTo, createConnectTimeout } from "../../../src/proxy/upstream/connections.ts";
 import { findFreePort } from "../../support/free-port.ts";
 
 describe("a trial connection", () => {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { type ConnectionPool, createConnectionPools, staysOpen } from "../../../src/proxy/upstream/connection-pool.ts";
+import { type ConnectionPool, createConnectionPools, staysOpen } from "../../../src/proxy/upstream/connections.ts";
 import { createRandom } from "../../support/random.ts";
 
 interface Connection {

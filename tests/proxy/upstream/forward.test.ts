@@ -7,8 +7,11 @@ import {
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
-import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
-import { createConnectionPools } from "../../../src/proxy/upstream/connection-pool.ts";
+import {
+  type ConnectTimeout,
+  createConnectionPools,
+  createConnectTimeout,
+} from "../../../src/proxy/upstream/connections.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/forward.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";

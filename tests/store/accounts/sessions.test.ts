@@ -1,25 +1,9 @@
 import { expect, test } from "bun:test";
 import { onEachEngine } from "../each-engine.ts";
-import { maintain } from "../test-store.ts";
 
 const session = { csrfToken: "token", username: "admin", expiresAt: 10_000 };
 
 onEachEngine(({ openTestEngine }) => {
-  test("maintenance deletes the expired ones", async () => {
-    let now = 0;
-    await using opened = await openTestEngine(() => now);
-    const { sessions } = opened.store;
-    await sessions.create("old", session);
-    now = 10_000;
-    await sessions.create("new", { ...session, expiresAt: 30_000 });
-    expect(await sessions.find("old", 0)).toBeDefined();
-    now = 10_001;
-    await maintain(opened.store);
-    // If the row still existed, it would be found at an earlier time.
-    expect(await sessions.find("old", 0)).toBeUndefined();
-    expect(await sessions.find("new", 0)).toBeDefined();
-  });
-
   test("none is of a user who is switched off or deleted, though it begins afterwards", async () => {
     await using opened = await openTestEngine();
     const { sessions, subjects } = opened.store;

@@ -179,21 +179,4 @@ onEachEngine(({ openTestEngine }) => {
       }
     });
   });
-
-  test("minutes and hours are kept for thirty days and deleted in bounded steps", async () => {
-    await using opened = await open();
-    for (let minute = 0; minute < 30; minute++) await opened.add(now + minute * minuteMs, [reading(0), reading(1)]);
-    await opened.add(now + 30 * dayMs, [reading(0)]);
-    expect(await opened.count("gpu_minute")).toBe(61);
-    expect((await opened.history(1440, 1, 30)).length).toBe(1);
-    const later = now + 40 * dayMs;
-    await opened.add(later, [reading(0)]);
-    expect(await opened.count("gpu_minute")).toBe(62);
-    await opened.maintain();
-    expect(await opened.count("gpu_minute")).toBe(42);
-    for (let round = 1; round <= 4; round++) await opened.maintain();
-    expect(await opened.count("gpu_minute")).toBe(2);
-    expect(await opened.count("gpu_power_minute")).toBe(2);
-    expect(await opened.count("gpu_hour")).toBe(1);
-  });
 });

@@ -4,7 +4,7 @@ import { readSums } from "../../../src/store/requests/sums.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { countUsage } from "../../../src/domain/usage.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { requestRow, requestsOf } from "../logged-requests.ts";
+import { addRequests, requestRow } from "../logged-requests.ts";
 
 const start = Date.parse("2026-05-02T00:00:02+09:00");
 const hourMs = 3_600_000;
@@ -24,16 +24,12 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await openTestStore(() => start);
     const { store } = opened;
     const beside = countUsage(tokens, true);
-    await store.usage.add(
-      [],
-      undefined,
-      [],
-      requestsOf(
-        requestRow(start, { path: "/v1//messages" }, beside),
-        requestRow(start, { path: "/v1/%6dessages" }, beside),
-        requestRow(start, { path: "/v1/messages" }, beside),
-        requestRow(start, { path: "/v1//chat/completions" }, countUsage(tokens, false)),
-      ),
+    await addRequests(
+      store,
+      requestRow(start, { path: "/v1//messages" }, beside),
+      requestRow(start, { path: "/v1/%6dessages" }, beside),
+      requestRow(start, { path: "/v1/messages" }, beside),
+      requestRow(start, { path: "/v1//chat/completions" }, countUsage(tokens, false)),
     );
     expect(await sumsBy(store, "path")).toEqual([
       ["/v1//chat/completions", 1, 100],
@@ -54,7 +50,7 @@ onEachEngine(({ openTestStore }) => {
           { inputTokens: 1, outputTokens: 1 },
         ),
       );
-    await usage.add([], undefined, [], requestsOf(...minutesAgo(90, 3000), ...minutesAgo(30, 4500)));
+    await addRequests({ usage }, ...minutesAgo(90, 3000), ...minutesAgo(30, 4500));
     const counts: number[] = [];
     let before: RequestPosition | undefined;
     do {

@@ -4,7 +4,7 @@ import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { CountedLoad } from "../../../src/store/limits/contract.ts";
 import { dayOf } from "../../../src/time/seoul.ts";
 import { pollUntil } from "../../support/poll-until.ts";
-import { usageIncrement } from "../test-store.ts";
+import { usageAt } from "../test-store.ts";
 import { createTestProcess } from "../limits/test-process.ts";
 import { startDirectWriter } from "./start-direct-writer.ts";
 
@@ -25,15 +25,7 @@ async function start() {
 
   const count = (keyId: number, tokens: number): Promise<unknown> =>
     direct.add(
-      [
-        usageIncrement({
-          keyId,
-          minute: state.now / 60_000,
-          lastClosedAt: state.now,
-          inputTokens: tokens,
-          outputTokens: 0,
-        }),
-      ],
+      [usageAt(keyId, state.now, { inputTokens: tokens, outputTokens: 0 })],
       { ledger: "test", number: ++state.flushes },
       [],
       undefined,

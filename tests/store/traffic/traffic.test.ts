@@ -4,7 +4,6 @@ import type { Engine } from "../../../src/store/engine/engine.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { maintain } from "../test-store.ts";
 
 const start = Date.parse("2026-05-02T12:00:00+09:00");
 const minute = minuteOf(start);
@@ -105,19 +104,5 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       { ...failure, keyId: 19, count: 48, lastAt: start + 1138 },
     ]);
     if (engine.groupsRows) expect(rowsRead).toBeLessThan(100);
-  });
-
-  test("what is older than 31 days is deleted, some of it in each round", async () => {
-    let now = start;
-    await using opened = await openTestEngine(() => now);
-    const { traffic: store } = opened.store;
-    await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 300 })] }));
-    now += 32 * 86_400_000;
-    const all = { ...window, from: 0, to: minute * 2 };
-    expect(await store.latencies(all)).toHaveLength(2);
-    await maintain(opened.store);
-    expect(await store.latencies(all)).toHaveLength(1);
-    await maintain(opened.store);
-    expect(await store.latencies(all)).toEqual([]);
   });
 });

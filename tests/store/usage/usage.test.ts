@@ -1,10 +1,8 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { minuteOf } from "../../../src/time/seoul.ts";
-import { createSqlStore } from "../../../src/store/sql-store.ts";
-import { defaultRetention } from "../../../src/store/retention.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { maintain, createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
+import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
 
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
@@ -80,73 +78,6 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     await usage.add(increments, { ledger: "one", number: 2 });
     await usage.add(increments, { ledger: "one", number: 1 });
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 3 });
-  });
-
-  test("what identifies the last flush of a ledger is kept for a day, and then deleted", async () => {
-    let now = midnight * 60_000;
-    await using opened = await openTestEngine(() => now);
-    const { usage } = opened.store;
-    const increments = [usageIncrement({ keyId: 1, minute: midnight })];
-    const ledgers = async () =>
-      (await opened.engine.rows<{ ledgers: number }>(sql`select count(*) as ledgers from usage_flushes`))[0]?.ledgers;
-    await usage.add(increments, { ledger: "old", number: 1 });
-    now += 86_400_000;
-    await usage.add(increments, { ledger: "new", number: 1 });
-    expect(await ledgers()).toBe(2);
-    await usage.add(increments, { ledger: "old", number: 1 });
-    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 2 });
-    now += 60_001;
-    await usage.add(increments, { ledger: "new", number: 2 });
-    await maintain(opened.store);
-    expect(await ledgers()).toBe(1);
-  });
-
-  test("minutes are kept for the longest window, then deleted a few a round; days and hours are kept", async () => {
-    let now = midnight;
-    await using opened = await openTestEngine(() => now * 60_000);
-    const { usage } = opened.store;
-    const old = Array.from({ length: 40 }, (_, n) => usageIncrement({ keyId: 1, minute: midnight + n }));
-    await usage.add(old);
-    const keptMinutes = async () =>
-      (
-        await opened.engine.rows<{ minute: number }>(
-          sql`select minute from usage_minute where minute < ${midnight + 60}`,
-        )
-      ).map(({ minute }) => minute - midnight);
-
-    now = midnight + 31 * 1440;
-    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    await maintain(opened.store);
-    expect(await keptMinutes()).toHaveLength(40);
-
-    now = midnight + 40 * 1440;
-    // A flush only writes.
-    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    expect(await keptMinutes()).toHaveLength(40);
-    await maintain(opened.store);
-    expect(await keptMinutes()).toEqual(Array.from({ length: 35 }, (_, n) => n + 5));
-    for (let round = 0; round < 7; round++) await maintain(opened.store);
-    expect(await keptMinutes()).toEqual([]);
-    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 40 });
-  });
-
-  test("minutes are kept for as many days as the setting says", async () => {
-    let now = midnight;
-    await using opened = await openTestEngine();
-    const store = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
-    const { usage } = store;
-    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
-    const countMinutes = async () =>
-      (await opened.engine.rows<{ n: number }>(sql`select count(*) as n from usage_minute`)).map(({ n }) => n);
-    now = midnight + 3 * 1440 - 1;
-    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    await maintain(store);
-    expect(await countMinutes()).toEqual([2]);
-    now = midnight + 3 * 1440 + 1;
-    await usage.add([usageIncrement({ keyId: 1, minute: now })]);
-    await maintain(store);
-    expect(await countMinutes()).toEqual([2]);
-    expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
   });
 
   test("sums of the largest numbers are exact", async () => {

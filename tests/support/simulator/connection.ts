@@ -2,12 +2,13 @@ import type { Socket } from "bun";
 import type { Pacer } from "./pacer.ts";
 import { closesAfter, planActions } from "./plan-actions.ts";
 import type { SimulatorEvent } from "./recording.ts";
-import { createRequestParser, MalformedRequest, type RequestHead } from "./request-parser.ts";
+import { NotHttp } from "../http-parser.ts";
+import { createRequestParser, type RequestHead } from "./request-parser.ts";
 import { createRequest, type EndingKind, type IncomingRequest, type SimulatedRequest } from "./request.ts";
 import { runActions } from "./run-actions.ts";
 import type { Script } from "./script.ts";
 import type { SimulatedResponse } from "./simulated-response.ts";
-import { createWire, type SocketWire, type Wire } from "./wire.ts";
+import { Wire } from "./wire.ts";
 
 /** Writes the response itself, as raw bytes. If the wire is still open when it returns, the connection reads the next request. */
 export type Handler = (request: SimulatedRequest, wire: Wire) => void | Promise<void>;
@@ -30,7 +31,7 @@ export interface ConnectionContext {
 export interface Connection {
   readonly socket: Socket<unknown>;
   readonly number: number;
-  readonly wire: SocketWire;
+  readonly wire: Wire;
   readonly context: ConnectionContext;
   feed: (bytes: Buffer) => Buffer | undefined;
   inProgress: RequestInProgress | undefined;
@@ -52,7 +53,7 @@ export function openConnection(socket: Socket<unknown>, number: number, context:
   const connection: Connection = {
     socket,
     number,
-    wire: createWire(socket),
+    wire: new Wire(socket),
     context,
     feed: (bytes) => bytes,
     inProgress: undefined,
@@ -71,7 +72,7 @@ export function receiveBytes(connection: Connection, bytes: Buffer): void {
     const rest = connection.feed(bytes);
     if (rest !== undefined && rest.length > 0) receiveBytes(connection, rest);
   } catch (error) {
-    if (!(error instanceof MalformedRequest)) throw error;
+    if (!(error instanceof NotHttp)) throw error;
     connection.wire.write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     connection.wire.end();
   }
@@ -176,7 +177,7 @@ function readNext(connection: Connection): void {
 }
 
 /** A handler that closes the connection has finished its response; one that resets it has broken it off. */
-function endingOfClosed({ endedHow }: SocketWire): EndingKind {
+function endingOfClosed({ endedHow }: Wire): EndingKind {
   if (endedHow === undefined) return "aborted";
   return endedHow === "reset" ? "broken" : "finished";
 }

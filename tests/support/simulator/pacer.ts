@@ -1,9 +1,4 @@
-/** Calls each subscriber at its own rate from one shared timer: thousands of timers cost more than the frames they send. */
-export interface Pacer {
-  /** @returns unsubscribe */
-  subscribe(perSecond: number, onTick: () => void): () => void;
-  close(): void;
-}
+export type Pacer = ReturnType<typeof createPacer>;
 
 interface Subscriber {
   periodMs: number;
@@ -13,7 +8,8 @@ interface Subscriber {
 
 const pollMs = 5;
 
-export function createPacer(): Pacer {
+/** Calls each subscriber at its own rate from one shared timer: thousands of timers cost more than the frames they send. */
+export function createPacer() {
   const subscribers = new Set<Subscriber>();
   let timer: ReturnType<typeof setInterval> | undefined;
 
@@ -36,14 +32,15 @@ export function createPacer(): Pacer {
   };
 
   return {
-    subscribe(perSecond, onTick) {
+    /** @returns unsubscribe */
+    subscribe(perSecond: number, onTick: () => void): () => void {
       const periodMs = 1000 / perSecond;
       const subscriber: Subscriber = { periodMs, dueMs: performance.now() + periodMs, onTick };
       subscribers.add(subscriber);
       timer ??= setInterval(callDue, pollMs);
       return () => unsubscribe(subscriber);
     },
-    close() {
+    close(): void {
       subscribers.clear();
       clearInterval(timer);
     },

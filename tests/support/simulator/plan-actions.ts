@@ -1,7 +1,8 @@
 import { STATUS_CODES } from "node:http";
 import { type PlannedBody, planBody } from "./response-body.ts";
 import type { Script } from "./script.ts";
-import { type Header, type SimulatedResponse, tick } from "./simulated-response.ts";
+import type { Header } from "../http-parser.ts";
+import { type SimulatedResponse, tick } from "./simulated-response.ts";
 import type { WireAction } from "./wire-actions.ts";
 
 export interface PlannedRequest {

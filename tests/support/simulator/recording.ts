@@ -5,24 +5,12 @@ export type SimulatorEvent =
   | { type: "connected" | "closed"; at: number; connection: number }
   | { type: "head" | "request" | EndingKind; at: number; connection: number; request: SimulatedRequest };
 
-/** Requests and events for tests to inspect or to wait for. Keeps only the latest ones. */
-export interface Recording {
-  add: (event: SimulatorEvent) => void;
-  /** The kept requests, oldest first. */
-  requests: () => readonly SimulatedRequest[];
-  /** The oldest complete request that no call has returned yet, or the next one to arrive. */
-  nextRequest: (deadlineMs?: number) => Promise<SimulatedRequest>;
-  /** The first past or future event that matches. */
-  waitFor: (predicate: (event: SimulatorEvent) => boolean, deadlineMs?: number) => Promise<SimulatorEvent>;
-  /** Forgets requests and events. */
-  clear: () => void;
-}
-
 /** A deadline only ends a test that would hang, so it is far longer than a loaded machine needs. */
 const defaultDeadlineMs = 20_000;
 const maxEvents = 4096;
 
-export function createRecording(maxRequests: number): Recording {
+/** Requests and events for tests to inspect or to wait for. Keeps only the latest ones. */
+export function createRecording(maxRequests: number) {
   let events: SimulatorEvent[] = [];
   let requests: SimulatedRequest[] = [];
   let unread: SimulatedRequest[] = [];
@@ -44,7 +32,7 @@ export function createRecording(maxRequests: number): Recording {
     });
 
   return {
-    add(event) {
+    add(event: SimulatorEvent): void {
       keepLast(events, event, maxEvents);
       if (event.type === "request") {
         keepLast(requests, event.request, maxRequests);
@@ -52,18 +40,22 @@ export function createRecording(maxRequests: number): Recording {
       }
       for (const watch of watchers) watch(event);
     },
-    requests: () => requests,
-    async nextRequest(deadlineMs = defaultDeadlineMs) {
+    /** The kept requests, oldest first. */
+    requests: (): readonly SimulatedRequest[] => requests,
+    /** The oldest complete request that no call has returned yet, or the next one to arrive. */
+    async nextRequest(deadlineMs = defaultDeadlineMs): Promise<SimulatedRequest> {
       for (;;) {
         const request = unread.shift();
         if (request !== undefined) return request;
         await nextEvent("request", ({ type }) => type === "request", deadlineMs);
       }
     },
-    async waitFor(predicate, deadlineMs = defaultDeadlineMs) {
+    /** The first past or future event that matches. */
+    async waitFor(predicate: (event: SimulatorEvent) => boolean, deadlineMs = defaultDeadlineMs) {
       return events.find(predicate) ?? nextEvent("such event", predicate, deadlineMs);
     },
-    clear() {
+    /** Forgets requests and events. */
+    clear(): void {
       events = [];
       requests = [];
       unread = [];

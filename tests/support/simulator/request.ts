@@ -1,3 +1,4 @@
+import { findHeader } from "../http-parser.ts";
 import type { RequestHead } from "./request-parser.ts";
 
 /** "aborted": the client left first. "broken": the simulator cut the connection, as the script demanded. */
@@ -57,7 +58,7 @@ export function createRequest(head: RequestHead, connection: number, keepBytes: 
     ...head,
     connection,
     path: head.target.split("?", 1)[0] ?? "",
-    header: (name) => head.headers.find(([given]) => given.toLowerCase() === name.toLowerCase())?.[1],
+    header: (name) => findHeader(head.headers, name),
     body,
     json() {
       try {

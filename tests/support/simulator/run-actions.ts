@@ -1,11 +1,11 @@
 import type { Pacer } from "./pacer.ts";
 import { tick } from "./simulated-response.ts";
 import type { Cut, WireAction } from "./wire-actions.ts";
-import type { SocketWire } from "./wire.ts";
+import type { Wire } from "./wire.ts";
 
 export interface ActionRun {
   actions: Iterator<WireAction>;
-  wire: SocketWire;
+  wire: Wire;
   pacer: Pacer;
   /** 0: do not wait at ticks. */
   framesPerSecond: number;

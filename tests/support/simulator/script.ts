@@ -1,4 +1,4 @@
-import type { Header } from "./simulated-response.ts";
+import type { Header } from "../http-parser.ts";
 import type { Wanted } from "./generation.ts";
 import type { Cut } from "./wire-actions.ts";
 import { type Usage, usageParts } from "../../../src/domain/usage.ts";

@@ -1,6 +1,5 @@
+import type { Header } from "../http-parser.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
-
-export type Header = readonly [name: string, value: string];
 
 /** Separates two frames at the point at which a model would compute the next token. A paced stream waits here. */
 export const tick: unique symbol = Symbol("tick");

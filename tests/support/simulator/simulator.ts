@@ -10,7 +10,7 @@ import { metricsResponse } from "./dialects/metrics.ts";
 import { parsesBody } from "./endpoints.ts";
 import { defaultModel } from "./generation.ts";
 import { createPacer } from "./pacer.ts";
-import { createRecording, type Recording } from "./recording.ts";
+import { createRecording } from "./recording.ts";
 import type { SimulatedRequest } from "./request.ts";
 import { parseScript, type Script, ScriptError } from "./script.ts";
 import { type ScriptedModel, scriptedResponse } from "./scripted-response.ts";
@@ -27,26 +27,10 @@ export interface SimulatorOptions extends Partial<ScriptedModel> {
   keepBodyBytes?: number;
 }
 
-/** A backend that responds like a real one and fails on demand: through `x-simulate` on a request, or `scriptNext`. */
-export interface Simulator extends Omit<Recording, "add">, Disposable {
-  port: number;
-  /** Origin, without a trailing slash and without `/v1`. */
-  url: string;
-  stats: () => Stats;
-  /**
-   * Queues a script for one of the next requests, in the order of the calls. A request's own `x-simulate` is added to it.
-   * @throws ScriptError
-   */
-  scriptNext: (script: string) => void;
-  /** Passes each further request to the handler; undefined returns to the simulated model. */
-  handle: (handler: Handler | undefined) => void;
-  /** How many connections are open now. */
-  connections: () => number;
-  /** Cuts all connections and frees the port. */
-  stop: () => void;
-}
+export type Simulator = ReturnType<typeof startSimulator>;
 
-export function startSimulator(options: SimulatorOptions = {}): Simulator {
+/** A backend that responds like a real one and fails on demand: through `x-simulate` on a request, or `scriptNext`. */
+export function startSimulator(options: SimulatorOptions = {}) {
   const { framesPerSecond = 0, recordRequests = 1000, keepBodyBytes = 1024 * 1024 } = options;
   const model = { ...defaultModel, isStrict: false, ...options };
   const stats = createStats();
@@ -78,13 +62,19 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
   return {
     ...recorded,
     port,
+    /** Origin, without a trailing slash and without `/v1`. */
     url: `http://127.0.0.1:${port}`,
+    /** How many connections are open now. */
     connections,
     stats: stats.read,
-    scriptNext: (script) => void scripts.push(parseScript(script)),
-    handle: (scriptNext) => {
-      handler = scriptNext;
-    },
+    /**
+     * Queues a script for one of the next requests, in the order of the calls. A request's own `x-simulate` is added to it.
+     * @throws ScriptError
+     */
+    scriptNext: (script: string) => void scripts.push(parseScript(script)),
+    /** Passes each further request to the handler; undefined returns to the simulated model. */
+    handle: (next: Handler | undefined) => void (handler = next),
+    /** Cuts all connections and frees the port. */
     stop: stopAll,
     [Symbol.dispose]: stopAll,
   };
@@ -96,13 +86,7 @@ const processedBy = ({ processedByModel }: Stats, models: readonly string[]) =>
     (name) => [name, processedByModel[name] ?? { inputTokens: 0, outputTokens: 0 }] as const,
   );
 
-interface Listener {
-  port: number;
-  connections: () => number;
-  stop: () => void;
-}
-
-function listen(wantedPort: number, context: ConnectionContext): Listener {
+function listen(wantedPort: number, context: ConnectionContext) {
   let opened = 0;
   let closed = 0;
   const listener = Bun.listen<Connection | undefined>({

@@ -26,14 +26,7 @@ export interface Stats {
   processedByModel: Readonly<Record<string, Sum>>;
 }
 
-export interface StatsKeeper {
-  started: () => void;
-  ended: (request: SimulatedRequest, how: EndingKind, response: SimulatedResponse | undefined) => void;
-  /** A snapshot. */
-  read: () => Stats;
-}
-
-export function createStats(): StatsKeeper {
+export function createStats() {
   const endings = { finished: 0, aborted: 0, broken: 0 };
   let open = 0;
   const counted = emptySum();
@@ -44,7 +37,7 @@ export function createStats(): StatsKeeper {
 
   return {
     started: () => void open++,
-    ended(request, how, response) {
+    ended(request: SimulatedRequest, how: EndingKind, response: SimulatedResponse | undefined): void {
       open--;
       endings[how]++;
       if (response === undefined || response.status < 200 || response.status > 299) return;
@@ -57,7 +50,8 @@ export function createStats(): StatsKeeper {
       if (model !== undefined) addTo(sumFor(byModel, model), response.usage);
       if (user !== undefined) addTo(sumFor(byUser, user), response.usage);
     },
-    read: () =>
+    /** A snapshot. */
+    read: (): Stats =>
       structuredClone({
         open,
         ...endings,

@@ -1,112 +1,80 @@
 import type { Socket } from "bun";
 
 /** Writes bytes to one client exactly as given. */
-export interface Wire {
-  /** @returns false if the client reads too slowly: the bytes are kept, and `drained` resolves when they are gone */
-  write(bytes: string | Uint8Array): boolean;
-  drained(): Promise<void>;
-  /** Ends the connection after what was written (FIN). */
-  end(): void;
-  /** Ends the connection at once (RST), losing what the kernel still holds. */
-  reset(): void;
-  readonly isClosed: boolean;
-}
-
-export interface SocketWire extends Wire {
-  /** Calls back once, after everything written has left. */
-  whenDrained(then: () => void): void;
-  /** Whether written bytes still wait for the client to read. */
-  readonly isFull: boolean;
-  /** The socket's own handlers call these. */
-  onDrain(): void;
-  onClose(): void;
+export class Wire {
+  isClosed = false;
   /** How this side ended the connection, if it did. */
-  readonly endedHow: "end" | "reset" | undefined;
-}
-
-interface WireState {
-  readonly socket: Socket<unknown>;
-  /** What the kernel has not taken yet. While there is any, later bytes queue after it. */
-  unsent: Uint8Array[];
-  drainCallbacks: (() => void)[];
-  isClosed: boolean;
   endedHow: "end" | "reset" | undefined;
-}
+  /** What the kernel has not taken yet. While there is any, later bytes queue after it. */
+  #unsent: Uint8Array[] = [];
+  #drainCallbacks: (() => void)[] = [];
 
-export function createWire(socket: Socket<unknown>): SocketWire {
-  const state: WireState = { socket, unsent: [], drainCallbacks: [], isClosed: false, endedHow: undefined };
-  return {
-    write: (bytes) => write(state, bytes),
-    drained: () => new Promise((resolve) => whenDrained(state, resolve)),
-    whenDrained: (then) => whenDrained(state, then),
-    end: () => end(state),
-    reset: () => reset(state),
-    onDrain: () => sendUnsent(state),
-    onClose: () => close(state),
-    get isFull() {
-      return state.unsent.length > 0;
-    },
-    get endedHow() {
-      return state.endedHow;
-    },
-    get isClosed() {
-      return state.isClosed;
-    },
-  };
-}
+  constructor(readonly socket: Socket<unknown>) {}
 
-function write(state: WireState, bytes: string | Uint8Array): boolean {
-  const { socket, unsent, isClosed } = state;
-  if (isClosed) return true;
-  if (unsent.length > 0) {
-    unsent.push(Buffer.from(bytes as string));
-    return false;
+  /** Whether written bytes still wait for the client to read. */
+  get isFull(): boolean {
+    return this.#unsent.length > 0;
   }
-  const taken = socket.write(bytes);
-  const length = typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length;
-  if (taken === length) return true;
-  unsent.push(Buffer.from(bytes as string).subarray(Math.max(0, taken)));
-  return false;
-}
 
-function sendUnsent(state: WireState): void {
-  const { socket, unsent } = state;
-  while (unsent[0] !== undefined) {
-    const taken = socket.write(unsent[0]);
-    if (taken < unsent[0].length) {
-      unsent[0] = unsent[0].subarray(Math.max(0, taken));
-      return;
+  /** @returns false if the client reads too slowly: the bytes are kept, and `drained` resolves when they are gone */
+  write(bytes: string | Uint8Array): boolean {
+    if (this.isClosed) return true;
+    this.#unsent.push(Buffer.from(bytes as string));
+    if (this.#unsent.length === 1) this.#send();
+    return !this.isFull;
+  }
+
+  /** Calls back once, after everything written has left. */
+  whenDrained(then: () => void): void {
+    if (!this.isFull || this.isClosed) then();
+    else this.#drainCallbacks.push(then);
+  }
+
+  drained(): Promise<void> {
+    return new Promise((resolve) => this.whenDrained(resolve));
+  }
+
+  /** Ends the connection after what was written (FIN). */
+  end(): void {
+    this.endedHow ??= "end";
+    if (!this.isFull) this.socket.end();
+  }
+
+  /** Ends the connection at once (RST), losing what the kernel still holds. */
+  reset(): void {
+    this.endedHow ??= "reset";
+    this.socket.terminate();
+  }
+
+  /** The socket's own handlers call this and the next. */
+  onDrain(): void {
+    this.#send();
+    if (this.isFull) return;
+    if (this.endedHow === "end") this.socket.end();
+    this.#callDrained();
+  }
+
+  onClose(): void {
+    this.isClosed = true;
+    this.#unsent = [];
+    // Waiting writers wake up and see `isClosed`.
+    this.#callDrained();
+  }
+
+  #send(): void {
+    for (let bytes = this.#unsent[0]; bytes !== undefined; bytes = this.#unsent[0]) {
+      const taken = this.socket.write(bytes);
+      if (taken < bytes.length) {
+        this.#unsent[0] = bytes.subarray(Math.max(0, taken));
+        return;
+      }
+      this.#unsent.shift();
     }
-    unsent.shift();
   }
-  if (state.endedHow === "end") socket.end();
-  callDrained(state);
-}
 
-function whenDrained(state: WireState, then: () => void): void {
-  if (state.unsent.length === 0 || state.isClosed) then();
-  else state.drainCallbacks.push(then);
-}
-
-function callDrained(state: WireState): void {
-  const callbacks = state.drainCallbacks;
-  state.drainCallbacks = [];
-  for (const then of callbacks) then();
-}
-
-function end(state: WireState): void {
-  state.endedHow ??= "end";
-  if (state.unsent.length === 0) state.socket.end();
-}
-
-function reset(state: WireState): void {
-  state.endedHow ??= "reset";
-  state.socket.terminate();
-}
-
-function close(state: WireState): void {
-  state.isClosed = true;
-  state.unsent = [];
-  // Waiting writers wake up and see `isClosed`.
-  callDrained(state);
+  #callDrained(): void {
+    const callbacks = this.#drainCallbacks;
+    this.#drainCallbacks = [];
+    for (const then of callbacks) then();
+  }
 }

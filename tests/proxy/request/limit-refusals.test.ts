@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import type { ProxyError } from "../../../src/proxy/errors.ts";
-import { rateLimitHeaders, refusalOf, subjectsOf } from "../../../src/proxy/request/admit.ts";
-import { noLimits, noRules } from "../../../src/store/keys/rules.ts";
-import type { KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+import { limitRefusal, rateLimitHeaders } from "../../../src/proxy/request/limit-refusals.ts";
+import { noLimits } from "../../../src/store/keys/rules.ts";
+import type { LimitName } from "../../../src/domain/keys.ts";
 
 const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
 function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
-  return refusalOf(
+  return limitRefusal(
     refusedBy,
     [{ id: 1, limits: { ...noLimits, [refusedBy]: 1 } }],
     { waitMs, at: 0, used: () => 1 },
@@ -40,7 +40,7 @@ test.each([
 ])("a request that is larger than what is left hears by how much: %j with %i used", (reservation, used, advice) => {
   const admission = { waitMs: untilTomorrowMs, at: 0, used: () => used };
   const request = { path: "/v1/chat/completions", now, reservation: { ...reservation, prompts: 1 } };
-  const refused = refusalOf(
+  const refused = limitRefusal(
     "tokens_per_day",
     [{ id: 1, limits: { ...noLimits, tokens_per_day: 1000 } }],
     admission,
@@ -62,7 +62,7 @@ test.each([
   const usedOf = (name: LimitName): number => (name === "tokens_per_month" ? 300 : used);
   const reservation = { tokens: 6006, inputTokens: 6, texts: 1, prompts: 1 };
   const admission = { waitMs: 1e9, at: 0, used: usedOf };
-  const refused = refusalOf("tokens_per_month", [{ id: 1, limits }], admission, { path: "/", now, reservation });
+  const refused = limitRefusal("tokens_per_month", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(refused.details?.message).toContain(advice);
 });
 
@@ -70,7 +70,7 @@ test("a refusal says nothing of what is left while the database does not tell", 
   const reservation = { tokens: 30, inputTokens: 6, texts: 1, prompts: 1 };
   const admission = { waitMs: 1000, at: 0, used: () => undefined };
   const limits = { ...noLimits, tokens_per_day: 1000 };
-  const { details } = refusalOf("tokens_per_day", [{ id: 1, limits }], admission, { path: "/", now, reservation });
+  const { details } = limitRefusal("tokens_per_day", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(details?.message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
   expect(details?.headers).toEqual([["retry-after", "1"]]);
 });
@@ -85,41 +85,6 @@ test.each(["/v1/chat/completions", "/v1/responses"])(
     expect(error.details).toEqual({ message, headers: expect.anything() });
   },
 );
-
-test.each([
-  ["/v1/chat/completions", "insufficient_quota"],
-  ["/v1/files", "insufficient_quota"],
-  ["/v1/responses2", "insufficient_quota"],
-  ["/v1/messages", "billing_error"],
-  ["/v1/messages/count_tokens", "billing_error"],
-])("what is used up by day or month is 402, after which agents end: %s", (path, type) => {
-  for (const name of ["tokens_per_day", "tokens_per_month"] as const) {
-    const members = { type, code: "insufficient_quota", param: name };
-    expect(refuse(name, untilTomorrowMs, path).details).toMatchObject({ status: 402, members });
-  }
-});
-
-describe("under /v1/responses, a refusal by day or month", () => {
-  const membersOf = (name: LimitName, waitMs: number, path: string) => refuse(name, waitMs, path).details?.members;
-
-  test.each(["/v1/responses", "/v1/responses/", "/v1//responses", "/v1/responses/compact", "/v1/respons%65s"])(
-    "says when its limit resets as Codex reads it: %s",
-    (path) => {
-      expect(membersOf("tokens_per_day", untilTomorrowMs - 500, path)).toEqual({
-        type: "usage_limit_reached",
-        resets_at: Date.parse("2026-05-02T00:00:00+09:00") / 1000,
-        resets_in_seconds: 43_200,
-      });
-    },
-  );
-
-  test("by month too", () => {
-    expect(membersOf("tokens_per_month", 1e9, "/v1/responses")).toMatchObject({
-      resets_at: Date.parse("2026-06-01T00:00:00+09:00") / 1000,
-    });
-    expect(refuse("tokens_per_month", 1e9, "/v1/responses").details).not.toHaveProperty("status");
-  });
-});
 
 describe("what Codex is shown first", () => {
   const limits = { ...noLimits, tokens_per_minute: 1, tokens_per_day: 1000, tokens_per_month: 1000 };
@@ -147,17 +112,4 @@ describe("what Codex is shown first", () => {
     expect(minutesOf(100, 900, first)).toEqual([undefined, undefined]);
     expect(minutesOf(100, 60, first)).toEqual(["43200", "1440"]);
   });
-});
-
-test.each([
-  ["/v1/messages/count_tokens", null],
-  ["/v1/responses/input_tokens", null],
-  ["/v1/messages/count_tokens/", 5],
-  ["/v1/messages/count%5ftokens", 5],
-  ["/v1/messages", 5],
-])("a request at %s asks for %p requests per minute", (path, expected) => {
-  const limits = { ...noLimits, requests_per_minute: 5, max_concurrency: 2 };
-  const asked = (own: KeyLimits) => subjectsOf({ id: 1, rules: { ...noRules, ...own } }, path)?.[0]?.limits;
-  expect(asked(limits)).toMatchObject({ ...limits, requests_per_minute: expected });
-  expect(asked({ ...limits, max_concurrency: null })?.requests_per_minute).toBe(expected ?? undefined);
 });

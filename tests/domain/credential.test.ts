@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findCredential } from "../../src/domain/keys.ts";
+import { findCredential } from "../../src/domain/credential.ts";
 
 test.each([
   [{}, undefined],

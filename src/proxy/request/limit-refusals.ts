@@ -1,41 +1,17 @@
-import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windows.ts";
+// What the limits of keys say to a client: the headers of what is left, Codex's own beside OpenAI's, and the error of a request
+// that a limit refuses, with when to try again. What a request reserves is here too, since a refusal tells of it.
+
+import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/seoul.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { estimateInput } from "../rewrite/estimate.ts";
+import { estimateInput } from "../rewrite/tokens.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
-import type { ActiveKey } from "./authenticate.ts";
-import { type BodyStep, hasBody, type ReceivedBody } from "./body.ts";
+import { hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, LimitName, Subject, SubjectId } from "../../domain/keys.ts";
-import {
-  anyHasLimit,
-  hasLimit,
-  limitAt,
-  limitKinds,
-  limitsAt,
-  placeLimits,
-  requestLimits,
-  tokenLimits,
-} from "../../domain/limits.ts";
+import { anyHasLimit, limitAt, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import { type Admission, othersEndMs, type Reservation, defaultOutputTokens } from "../../domain/admissions.ts";
-
-/** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
-const countingPaths: ReadonlySet<string> = new Set(["/v1/messages/count_tokens", "/v1/responses/input_tokens"]);
-const noRequestLimits = Object.fromEntries(requestLimits.map((name) => [name, null]));
-
-/** Those whose limits a request asks: none of requests where it only counts tokens, since agents send 25 such at once. */
-export function subjectsOf({ id, rules, subjects }: ActiveKey, path: string): readonly Subject[] | undefined {
-  if (rules === null || !hasLimit(rules)) return undefined;
-  const all = subjects ?? [{ id, limits: rules }];
-  if (!countingPaths.has(path)) return all;
-  const others = all.map((one) => Object.assign({}, one, { limits: { ...one.limits, ...noRequestLimits } }));
-  return anyHasLimit(others) ? others : undefined;
-}
-
-/** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
-export const asksBefore = (subjects: readonly Subject[], step: BodyStep): boolean =>
-  anyHasLimit(subjects, placeLimits) || (step !== "wait" && anyHasLimit(subjects, requestLimits));
 
 /** What a refusal takes from the request. */
 interface RefusedRequest {
@@ -50,13 +26,11 @@ interface RefusedRequest {
 /** Admissions and counts of one response stay below it. */
 const maxReservation = 1_000_000_000;
 
-type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "times" | "prompts">;
-
 /** How many tokens to reserve for a request. One without a body generates nothing. */
 export async function reservationFor(
   received: Pick<ReceivedBody, "came" | "plain">,
-  { maxTokens, maxTokensName, times, prompts }: ExpectedOutput,
-  keyId?: KeyId,
+  { maxTokens, maxTokensName, times, prompts }: Rewritten,
+  keyId: KeyId,
 ): Promise<Reservation> {
   const { plain } = received;
   const inputTokens = plain === undefined ? 0 : await estimateInput(plain, keyId);
@@ -66,7 +40,7 @@ export async function reservationFor(
   return { inputTokens, tokens, leastTokens, limitedBy: maxTokensName, texts: times, prompts };
 }
 
-export type HeaderPairs = readonly (readonly [name: string, value: string])[];
+type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
 /**
  * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
@@ -160,10 +134,9 @@ function leastLeft(
   now: number,
 ): Left | undefined {
   let least: Left | undefined;
-  for (const [at, subject] of subjects.entries()) {
-    const limits = limitsAt(subject.limits, now);
+  for (const [at, { limits }] of subjects.entries()) {
     for (const name of names) {
-      const limit = limits[name];
+      const limit = limitAt(limits, name, now);
       const taken = used(name, at);
       if (limit === null || taken === undefined) continue;
       const remaining = Math.max(0, limit - taken);
@@ -193,7 +166,7 @@ const shortOf = (count: number): string =>
 const maxRetrySeconds = 60;
 
 /** The error that names the limit that refused a request, and when to try again. */
-export function refusalOf(
+export function limitRefusal(
   limit: LimitName | "unavailable",
   subjects: readonly Subject[],
   { waitMs, used, at }: Pick<Admission, "waitMs" | "used" | "at">,
@@ -202,10 +175,8 @@ export function refusalOf(
   const { limits, team, isUser } = subjects[at] ?? {};
   if (limit === "unavailable" || limits === undefined) return new ProxyError("limits_unavailable");
   const { window, unit } = limitKinds[limit];
-  // So long that only a person can wait for it.
-  const isLong = isCalendarWindow(window);
-  // Not if it waits only for tokens that running requests reserve.
-  const isUsedUp = isLong && waitMs > othersEndMs;
+  // For so long that only a person can wait; not if it waits only for tokens that running requests reserve.
+  const isUsedUp = isCalendarWindow(window) && waitMs > othersEndMs;
   const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
   const resetAt = windowResetAt(window, now);
   const resets = window === "day" ? "midnight, Seoul" : dayAndMonth.format(resetAt);
@@ -217,20 +188,20 @@ export function refusalOf(
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
   const leftOfAll = leastLeft(tokenLimits, subjects, used, now)?.remaining ?? left;
   const isFree = isUsedUp ? `it is free again ${window === "day" ? "at" : "on"} ${resets}` : soon;
+  const [whose, ofWhom] =
+    isUser === true
+      ? ["You are", " that you have"]
+      : team === undefined
+        ? ["This API key is", ""]
+        : [`Your team (${team}) is`, ` of your team (${team})`];
+  const when = isUsedUp ? `wait until ${resets}` : soon;
+  const message =
+    isTooLarge && reservation !== undefined
+      ? tooLargeText(reservation, { left, leftOfAll, amount: amount + ofWhom, when })
+      : `${whose} limited to ${amount}; ${isFree}.`;
   return new ProxyError(limit, {
-    ...(isUsedUp && usedUpAs(path, limit, resetAt, now)),
-    message:
-      isTooLarge && reservation !== undefined
-        ? tooLargeText(reservation, {
-            left,
-            leftOfAll,
-            amount:
-              team === undefined
-                ? `${amount}${isUser === true ? " that you have" : ""}`
-                : `${amount} of your team (${team})`,
-            when: isUsedUp ? `wait until ${resets}` : soon,
-          })
-        : `${isUser === true ? "You are" : team === undefined ? "This API key is" : `Your team (${team}) is`} limited to ${amount}; ${isFree}.`,
+    ...(isUsedUp && usedUpRefusal(path, limit, resetAt, now)),
+    message,
     headers: [
       isUsedUp
         ? // Until then, an SDK that retries only wastes its user's time, and some clients sleep for hours if told to.
@@ -261,7 +232,7 @@ function tooLargeText(
  * The status and members by which agents end at once and show the sentence: 402, but to Codex, which repeats that, and shows the
  * time of an error of this type alone. Times are whole seconds.
  */
-function usedUpAs(
+function usedUpRefusal(
   path: string,
   limit: LimitName,
   freeAt: number,
@@ -293,8 +264,7 @@ export async function readLimitsLeft(
 ): Promise<HeaderPairs> {
   if (!anyHasLimit(subjects, [...tokenLimits, ...requestLimits])) return [];
   try {
-    const reading = readUsed(subjects.map(({ id }) => id));
-    const used = await within(waitLimitMs, reading, () => new Error("no response in time"));
+    const used = await within(waitLimitMs, readUsed(subjects.map(({ id }) => id)));
     return rateLimitHeaders(subjects, used, wall(), codex);
   } catch {
     return [];

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { JsonUsageParser } from "../../../src/proxy/stream/event-usage.ts";
+import { createUsageParser } from "../../../src/proxy/stream/usage.ts";
 import {
   noStreamUsage,
   readEventUsage,
   readUsage,
   type StreamUsage,
   usageOfStream,
-} from "../../../src/proxy/stream/event-usage.ts";
+} from "../../../src/proxy/stream/usage.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };
@@ -82,7 +82,7 @@ test.each(detailedReadings)(
     const expected = { cachedInputTokens, reasoningTokens };
     expect(readUsage({ usage }, noUsage)).toMatchObject(expected);
     expect(usageOfStream(readEventUsage({ response: { usage } }, noStreamUsage))).toMatchObject(expected);
-    const parser = new JsonUsageParser();
+    const parser = createUsageParser();
     for (const byte of Buffer.from(JSON.stringify({ usage }))) parser.push(Uint8Array.of(byte));
     expect(readUsage(parser.document(), noUsage)).toMatchObject(expected);
   },
@@ -96,7 +96,7 @@ test.each([
 ])("cached input is read from llama.cpp's timings beside %s", (_, document, cached) => {
   expect(readUsage(document, noUsage).cachedInputTokens).toBe(cached);
   expect(usageOfStream(readEventUsage(document, noStreamUsage)).cachedInputTokens).toBe(cached);
-  const parser = new JsonUsageParser();
+  const parser = createUsageParser();
   for (const byte of Buffer.from(JSON.stringify(document))) parser.push(Uint8Array.of(byte));
   expect(readUsage(parser.document(), noUsage).cachedInputTokens).toBe(cached);
 });

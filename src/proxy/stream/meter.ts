@@ -1,6 +1,6 @@
 // What a response passes on its way to the client. It knows neither request nor backend.
 //
-//   chunk -> events (`events.ts`) -> reader of usage, filter, hold (`passage.ts`) -> meter -> client
+//   chunk -> events (`events.ts`) -> reader of usage, filter (`passage.ts`), its end held (`held-end.ts`) -> meter -> client
 //
 // A meter begins with the client's first bytes, after which the status cannot change; flows; and finishes by the
 // upstream's end (`flush`), the client's leaving (`cancel`) or `abort`, whichever comes first, through `finishOnce`.
@@ -107,7 +107,7 @@ export class Meter {
     if (this.#failed) return undefined;
     const { passage } = this.options;
     this.#send(passage.push(chunk));
-    const terminal = passage.takeEnd();
+    const terminal = passage.held.take();
     return terminal === undefined ? passage.backlog : (this.#terminalSent = this.#sendOnceCommitted(terminal));
   }
 
@@ -200,7 +200,7 @@ const emptyLine: Readonly<Record<Position, Uint8Array>> = {
  * time; the one timer finds out when it fires whether it has to wait longer.
  * @param silentMs how much of the first silence has passed
  */
-export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0) {
+function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0) {
   let silentSince = performance.now() - silentMs;
   let timer = setTimeout(check, Math.max(0, silenceMs - silentMs));
 

@@ -3,7 +3,8 @@ import { Database } from "bun:sqlite";
 import { chownSync, mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/keys/contract.ts";
-import { openKeysVersion, knowKeys } from "../../../src/store/sqlite/keys-version.ts";
+import { cacheKeys } from "../../../src/store/keys/key-and-user-cache.ts";
+import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, openTestStore } from "../test-store.ts";
 
@@ -11,18 +12,18 @@ const keyOf = (id: number, expiresAt: number | null = null): FoundKey => ({ id, 
 
 /** Known keys over a database of a few keys whose look-ups are recorded. */
 function startKnownKeys() {
-  const state = { now: 1_000_000, version: 0 };
+  const state = { now: 1_000_000, version: new Int32Array(1) };
   const database = new Map([
     ["a", keyOf(1)],
     ["expires", keyOf(2, 1_000_500)],
   ]);
   const lookUps: string[] = [];
-  const find = knowKeys(
+  const find = cacheKeys(
     (key) => {
       lookUps.push(key);
       return database.get(key);
     },
-    { read: () => state.version, raise: () => void state.version++ },
+    state.version,
     () => state.now,
   );
   return { state, database, lookUps, find };
@@ -36,16 +37,16 @@ test("a key is looked up once while no key changes, and one that does not exist 
 });
 
 test("a change of the version during a look-up counts for what it found", () => {
-  const state = { version: 0, isActive: true };
-  const find = knowKeys(
+  const state = { version: new Int32Array(1), isActive: true };
+  const find = cacheKeys(
     () => {
       const found = state.isActive ? keyOf(1) : undefined;
       // The change is committed after the look-up has read the old row.
       state.isActive = false;
-      state.version++;
+      state.version[0] = 1;
       return found;
     },
-    { read: () => state.version, raise: () => {} },
+    state.version,
     () => 1,
   );
   expect(find("a")).toEqual(keyOf(1));
@@ -65,12 +66,12 @@ test("a key that expires is looked up again from then on", () => {
 
 test("ten thousand keys are known, and further ones are looked up each time", () => {
   let lookUps = 0;
-  const find = knowKeys(
+  const find = cacheKeys(
     (key) => {
       lookUps++;
       return keyOf(Number(key));
     },
-    { read: () => 0, raise: () => {} },
+    new Int32Array(1),
     () => 1,
   );
   for (let id = 1; id <= 10_001; id++) find(String(id));
@@ -87,7 +88,7 @@ test("without a file that can be mapped, each key is looked up", () => {
   mkdirSync(`${file}-keys`);
   expect(openKeysVersion(file)).toBeUndefined();
   let lookUps = 0;
-  const find = knowKeys(
+  const find = cacheKeys(
     () => {
       lookUps++;
       return keyOf(1);
@@ -116,7 +117,7 @@ test("a file that is longer than a version keeps it", () => {
   using folder = createTempFolder();
   const file = join(folder.path, "tollgate.db");
   writeFileSync(`${file}-keys`, new Uint8Array([7, 0, 0, 0, 1, 1]));
-  expect(openKeysVersion(file)?.read()).toBe(7);
+  expect(openKeysVersion(file)?.[0]).toBe(7);
 });
 
 test("every change of a key in one store is seen by the next look-up of another", async () => {
@@ -161,9 +162,9 @@ test("the number of changes has its place on the disk before it is written, and 
   truncateSync(`${file}-keys`, 4);
   const first = openKeysVersion(file);
   expect(statSync(`${file}-keys`).blocks).toBeGreaterThan(0);
-  first?.raise();
+  first?.fill(1);
   const { size } = statSync(`${file}-keys`);
   const second = openKeysVersion(file);
-  expect([first?.read(), second?.read(), statSync(`${file}-keys`).size]).toEqual([1, 1, size]);
+  expect([first?.[0], second?.[0], statSync(`${file}-keys`).size]).toEqual([1, 1, size]);
   folder.remove();
 });

@@ -1,6 +1,0 @@
-/** Files that the bundler embeds as text. */
-declare module "*.sh" {
-  const text: string;
-  // oxlint-disable-next-line import/no-default-export -- an imported text has no other name
-  export default text;
-}
