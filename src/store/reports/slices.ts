@@ -21,7 +21,7 @@ interface SumOptions<Id> {
   byModel?: boolean;
   /** Sums all others as one, whose id is null. By default, none are summed together. */
   apart?: readonly Id[];
-  /** Rows of a table in one slice. Few keep memory small: one that meets a collection stays until a full one (Bun 1.4.5). */
+  /** Rows of a table in one slice. Few keep memory small: up to a hundred slices wait for a full collection (Bun 1.4.5). */
   sliceRows?: number;
 }
 
