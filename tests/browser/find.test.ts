@@ -34,8 +34,7 @@ describe.skipIf(!hasBrowser)("the box", () => {
   });
 
   test("takes no letter for a shortcut that is typed before it is there", async () => {
-    await using visit = await traffic.console.visit("/keys", { fresh: true });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/keys", { fresh: true });
     const asked = Promise.withResolvers<void>();
     const comes = Promise.withResolvers<void>();
     await page.route("**/assets/find-dialog-*.js", async (route) => {

@@ -63,8 +63,7 @@ describe.skipIf(!hasBrowser)("tables of a house with teams and users", () => {
   });
 
   test("a holder of a key sees all of the last requests in any window", async () => {
-    await using visit = await traffic.console.visit("/me", { anonymous: true });
-    const { page } = visit;
+    await using page = await traffic.console.visit("/me", { anonymous: true });
     await page.getByLabel("API key", { exact: true }).fill(traffic.key.key);
     await page.getByRole("button", { name: "Show" }).click();
     await page.getByRole("region", { name: "Last requests" }).locator("tbody tr").first().waitFor();

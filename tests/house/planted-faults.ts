@@ -774,7 +774,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     id: "migration-beside-writers",
     says: "A migration drops what an instance of the version before goes on writing",
     find: `(applied.length > 0 && pending.some(takesAway))`,
-    put: `false`,
+    put: `(false)`,
     tests: ["tests/store/postgres/open.test.ts"],
   },
   {
