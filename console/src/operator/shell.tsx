@@ -17,7 +17,7 @@ import { LabelledSelect, SegmentedControl } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Popover } from "../ui/menu.tsx";
-import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
+import { useShortcuts, type Shortcut } from "./shortcuts.ts";
 
 const FindDialog = lazyPart(
   async () => (await import("./find-dialog.tsx")).FindDialog,
@@ -64,7 +64,7 @@ export function Shell(props: ShellProps): JSX.Element {
     "?": () => setFinding(true),
   };
   // While the box comes, what is typed is for it.
-  listenForShortcuts((shortcut) => !finding() && actions[shortcut]());
+  useShortcuts((shortcut) => actions[shortcut](), finding);
 
   return (
     <div class="shell">

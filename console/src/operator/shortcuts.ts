@@ -23,10 +23,10 @@ const inField = (target: EventTarget | null): boolean =>
   target.closest("input:not([type=checkbox], [type=radio]), textarea, select") !== null;
 
 /** Calls `run` for each shortcut pressed outside fields and dialogs, the one of the box in fields too, until the calling component is removed. */
-export function listenForShortcuts(run: (shortcut: Shortcut) => void): void {
+export function useShortcuts(run: (shortcut: Shortcut) => void, isOff: () => boolean): void {
   let gPressedAt = Number.NEGATIVE_INFINITY;
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.altKey || event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
+    if (isOff() || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
     if (event.ctrlKey || event.metaKey) {
       if (event.key !== "k") return;
       event.preventDefault();

@@ -16,6 +16,8 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
   const ids = (): (number | null)[] => groups().map(({ id }) => id);
   const find = (id: number | null): RunningGroup | undefined => groups().find((group) => group.id === id);
   const [stopping, setStopping] = createSignal<RunningGroup>();
+  // Known before it is asked: what a button says must not change under the pointer.
+  const keys = useKeysQuery(() => props.by === "team");
   return (
     <>
       <Table
@@ -30,9 +32,10 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
           </Show>
         )}
       </Table>
-      <Show when={stopping()} keyed>
+      <Show when={(props.by !== "team" || keys.data !== undefined) && stopping()} keyed>
         {(asked) => (
           <StopDialog
+            keys={keys.data ?? []}
             group={{ ...asked, requests: find(asked.id)?.requests ?? [] }}
             by={props.by}
             onClose={() => setStopping(undefined)}
@@ -70,14 +73,18 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
 }
 
 /** Ends what runs now, or also what would come. */
-function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: () => void }): JSX.Element {
+function StopDialog(props: {
+  group: RunningGroup;
+  by: RunningGrouping;
+  keys: NonNullable<ReturnType<typeof useKeysQuery>["data"]>;
+  onClose: () => void;
+}): JSX.Element {
   const stop = useStopRequests();
-  const keys = useKeysQuery(() => props.by === "team");
   const offs = (): Stopped["offs"] => {
     const { id } = props.group;
     if (id === null) return [];
     if (props.by !== "team") return [{ kind: props.by, id }];
-    const members = (keys.data ?? []).filter((key) => key.team_id === id && key.is_active);
+    const members = props.keys.filter((key) => key.team_id === id && key.is_active);
     return members.map((key) => ({ kind: "key", id: key.id }));
   };
   const run = (switched: Stopped["offs"]): void => stop.mutate({ requests: props.group.requests, offs: switched });

@@ -90,7 +90,8 @@ interface TableProps<Row> {
 /** A table, which is cards on a phone. */
 export const Table = <Row,>(props: TableProps<Row>): JSX.Element => (
   <Switch>
-    <Match when={props.rows === undefined && props.query?.isError === true && props.query}>
+    {/* Not `=== undefined`: Solid makes false of a condition in JSX. */}
+    <Match when={!props.rows && props.query?.isError === true && props.query}>
       {(query) => <NotLoaded query={query()} />}
     </Match>
     <Match when={props.rows?.length === 0}>{props.empty}</Match>
