@@ -15,7 +15,7 @@ import { databaseFile } from "../store/sqlite/open.ts";
 import { type InspectedStore, inspectStore } from "../store/open.ts";
 import { measureDisk, findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 import { StorageError } from "../store/storage-error.ts";
-import type { Facts } from "../watching/state-kinds.ts";
+import type { Facts } from "../watching/state-rules.ts";
 import { judgeOnce, mergeStates, remedyOf } from "../watching/states.ts";
 import { CommandError } from "./command.ts";
 import { type StartConfig, toCommandError } from "./start-errors.ts";

@@ -26,7 +26,7 @@ import { type Bytes, hasBody, noBody, outgoingBodyOf, readBody } from "./request
 import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
-import { type HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import { type HeldBytes, HeldShare } from "./request/body-budget-and-pace.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";

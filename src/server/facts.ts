@@ -10,7 +10,7 @@ import { countOpenDescriptors, findDescriptorLimit, measureDisk } from "../telem
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { dayNumberOf, minuteOf } from "../time/seoul.ts";
 import { within } from "../time/wait.ts";
-import type { Facts } from "../watching/state-kinds.ts";
+import type { Facts } from "../watching/state-rules.ts";
 
 export interface FactsOptions {
   store: Store;

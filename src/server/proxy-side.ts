@@ -3,7 +3,7 @@ import { equalSecrets } from "../admin/session/secrets.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
-import { HeldBytes } from "../proxy/request/held-bytes.ts";
+import { HeldBytes } from "../proxy/request/body-budget-and-pace.ts";
 import type { ReadUsed } from "../proxy/request/limit-refusals.ts";
 import type { IsSigned } from "../proxy/request/users.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/rewrite.ts";

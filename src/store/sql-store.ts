@@ -5,7 +5,7 @@ import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
 import { createSubjectStore } from "./keys/subjects.ts";
-import { prepareSee } from "./keys/users-last-seen.ts";
+import { prepareSee } from "./keys/find-or-create-user.ts";
 import { createLimitStore } from "./limits/limits.ts";
 import { createAuditStore, createRecordChange } from "./accounts/audit.ts";
 import { createSessionStore } from "./accounts/sessions.ts";

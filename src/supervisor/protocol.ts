@@ -3,7 +3,7 @@ import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { Facts } from "../watching/state-kinds.ts";
+import type { Facts } from "../watching/state-rules.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 
 export type MachineFacts = Pick<Facts, "modelsFile" | "replaced">;

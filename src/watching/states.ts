@@ -1,8 +1,8 @@
 // The list of what is wrong, since when, and what mends it. `/readyz`, `check`, the console, `tollgate_problem` and the
 // notices read it, and judge nothing themselves. What several processes see of one machine, or of one database, is one
-// state. Of a kind, a process tells of 8 objects at most. Pure: `server/watch.ts` keeps the list.
+// state. Of a kind, a process tells of 8 objects at most. Pure: `watch.ts` keeps the list.
 
-import { type Facts, type Kind, kinds, type Row } from "./state-kinds.ts";
+import { type Facts, type Kind, kinds, type Row } from "./state-rules.ts";
 
 export const kindNames = Object.keys(kinds) as Kind[];
 const rowOf = (kind: Kind): Row => kinds[kind];

@@ -1,6 +1,6 @@
 import type { WallClock } from "../time/clock.ts";
 import { within } from "../time/wait.ts";
-import type { Facts } from "./state-kinds.ts";
+import type { Facts } from "./state-rules.ts";
 import {
   instanceOf,
   isKind,

@@ -26,7 +26,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "What a body took of the budget of held bytes does not come back",
     find: `if (kept < this.takenBytes) add(this.#budget, this, kept - this.takenBytes);`,
     put: `if (kept < this.takenBytes) this.takenBytes = kept;`,
-    tests: ["tests/proxy/request/held-bytes.test.ts"],
+    tests: ["tests/proxy/request/body-budget-and-pace.test.ts"],
   },
   {
     id: "body-stale-coding",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
-import { HeldBytes } from "../../src/proxy/request/held-bytes.ts";
+import { HeldBytes } from "../../src/proxy/request/body-budget-and-pace.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";

@@ -10,7 +10,7 @@ import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
 import { type MemberRow, memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
 import { tableNames } from "../../src/store/schema/table-names.ts";
 import { stagedFlushes } from "../../src/store/sqlite/staged-flushes.ts";
-import { kinds, type Row } from "../../src/watching/state-kinds.ts";
+import { kinds, type Row } from "../../src/watching/state-rules.ts";
 import { kindNames } from "../../src/watching/states.ts";
 import { alerts } from "../../src/watching/prometheus-alerts.ts";
 import { getTableName } from "drizzle-orm";

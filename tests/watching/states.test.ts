@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Facts, Kind } from "../../src/watching/state-kinds.ts";
+import type { Facts, Kind } from "../../src/watching/state-rules.ts";
 import { judge, kindNames, mergeStates, type SeenState, type State } from "../../src/watching/states.ts";
 
 const now = Date.UTC(2026, 10, 29, 12);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { onEachEngine } from "../store/each-engine.ts";
 import type { TestStore } from "../store/test-store.ts";
-import type { Facts } from "../../src/watching/state-kinds.ts";
+import type { Facts } from "../../src/watching/state-rules.ts";
 import { type SharedStates, Watch } from "../../src/watching/watch.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { Change } from "../../src/domain/changes.ts";

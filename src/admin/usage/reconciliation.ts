@@ -2,7 +2,7 @@ import type { AdminDeps } from "../http/deps.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
 import * as schema from "../http/schemas.ts";
-import { isDrifting } from "../../watching/state-kinds.ts";
+import { isDrifting } from "../../watching/state-rules.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
 
 export const getReconciliation =

@@ -18,7 +18,7 @@ import type { UpstreamRequest } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { areKnown, createStrictDecodedStream, encodingsOf } from "../stream/body-kind.ts";
 import { modelOfForm, readFormModel } from "./form-model.ts";
-import type { HeldShare } from "./held-bytes.ts";
+import type { HeldShare } from "./body-budget-and-pace.ts";
 
 /** Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. */
 const shortBytes = 512 * 1024;

@@ -3,7 +3,7 @@
 //
 // It keeps true: a path with `..` gets no further than this guard. A step takes what it needs as arguments, sends
 // nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so have the budget
-// for those that are held and the least pace of slow ones (`held-bytes.ts`). What limits say is in `limit-refusals.ts`.
+// for those that are held and the least pace of slow ones (`body-budget-and-pace.ts`). What limits say is in `limit-refusals.ts`.
 
 import { findCredential } from "../../domain/credential.ts";
 import { type KeyRules, matchesGlob } from "../../domain/keys.ts";

@@ -4,7 +4,7 @@ import { onEachEngine } from "../../store/each-engine.ts";
 import { startAdmin, type Visitor } from "../support/admin-server.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { Facts } from "../../../src/watching/state-kinds.ts";
+import type { Facts } from "../../../src/watching/state-rules.ts";
 
 const out = { backends: [{ name: "gpu-a", isOut: true, cause: "ECONNREFUSED" }] };
 const backIn = { backends: [{ name: "gpu-a", isOut: false }] };

@@ -18,7 +18,7 @@ import { defaultRetention } from "../../../src/store/retention.ts";
 import { foresee } from "../../../src/server/admin-side.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Change } from "../../../src/domain/changes.ts";
-import type { Facts } from "../../../src/watching/state-kinds.ts";
+import type { Facts } from "../../../src/watching/state-rules.ts";
 import { Watch } from "../../../src/watching/watch.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";

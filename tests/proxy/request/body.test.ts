@@ -8,7 +8,7 @@ import {
   type ReceivedBody,
 } from "../../../src/proxy/request/body.ts";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
-import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/body-budget-and-pace.ts";
 import { passTicks } from "../../support/event-loop.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>

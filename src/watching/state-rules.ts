@@ -1,6 +1,6 @@
 // What can be wrong: one table, kind by kind. `find` is the whole judgement of a kind: when it comes and, by `stands`,
 // when it goes. The handbook says the same in words. One whose facts are not known stays as it was, and one that cannot
-// occur here has none. Pure: `server/watch.ts` finds the facts.
+// occur here has none. Pure: `server/facts.ts` finds the facts.
 
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 

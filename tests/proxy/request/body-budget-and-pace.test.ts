@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { HeldBytes, HeldShare } from "../../../src/proxy/request/held-bytes.ts";
+import { HeldBytes, HeldShare } from "../../../src/proxy/request/body-budget-and-pace.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 
 const mebibyte = 1024 * 1024;
