@@ -84,7 +84,7 @@ export function isCrowded(
 ): boolean {
   if (most === undefined || giantTokens === 0) return false;
   const { tokens } = workAt(name);
-  return tokens > most || waitingTokens - giantTokens + tokens > most;
+  return waitingTokens - giantTokens + tokens > most;
 }
 
 /**

@@ -254,8 +254,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "giants-together",
     says: "A backend reads two long prompts at once",
-    find: `  return tokens > most || waitingTokens`,
-    put: `  return waitingTokens`,
+    find: `waitingTokens - giantTokens + tokens > most`,
+    put: `waitingTokens - giantTokens > most`,
     tests: ["tests/routing/dispatch.test.ts"],
   },
   {

@@ -308,7 +308,8 @@ describe("what cannot be read as one JSON object", () => {
         });
       }
     }
-    expect(gate.backend.requests()).toEqual([]);
+    // It is asked for its models now and then.
+    expect(gate.backend.requests().filter(({ method }) => method === "POST")).toEqual([]);
   });
 
   test.each(bodies)("%s is forwarded for a key without, where bodies name nothing stored", async (_, headers, body) => {
