@@ -21,8 +21,7 @@ import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
 import { kindOf } from "./stream/body-kind.ts";
 import { Passage } from "./stream/passage.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
-import { isObject } from "./stream/usage.ts";
-import { findShortJson, maxParsedLength } from "./stream/usage.ts";
+import { findShortJson, isObject, maxParsedLength } from "./stream/usage.ts";
 
 export interface StoredDeps {
   /** Whose each of the ids is; undefined: it was not made here. Throws if storage cannot be read. */

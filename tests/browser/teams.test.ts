@@ -158,9 +158,15 @@ describe.skipIf(!hasBrowser)("teams", () => {
       true,
     ]);
     // The team has the other's request still; it can be ended with the key left on.
+    const keys = Promise.withResolvers<void>();
+    await page.route(/\/api\/keys(\?|$)/, (route) => keys.promise.then(() => route.continue()));
     await page.getByRole("radio", { name: "By team" }).check();
     await page.getByRole("row").filter({ hasText: "shared" }).getByText("1", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Stop the requests of shared" }).click();
+    // What its buttons do depends on the keys of the team.
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    keys.resolve();
+    await page.getByRole("button", { name: "Switch off and end" }).waitFor();
     await page.getByRole("button", { name: "End all 1" }).click();
     await page.getByText("1 request was ended").waitFor();
     await kept;

@@ -119,18 +119,11 @@ const switchOff = ({ kind, id }: Stopped["offs"][number]): Promise<unknown> =>
 export const useStopRequests = () =>
   useChange(
     async ({ requests, offs }: Stopped): Promise<void> => {
-      const calls = [
-        ...offs.map((off) => () => switchOff(off)),
-        ...(offs.length > 0
-          ? []
-          : requests.map(
-              ({ id }) =>
-                () =>
-                  responseBody(api["in-flight"]({ id }).delete()),
-            )),
-      ];
+      const end = ({ id }: RunningRequest): Promise<unknown> => responseBody(api["in-flight"]({ id }).delete());
+      const calls =
+        offs.length > 0 ? offs.map((off) => () => switchOff(off)) : requests.map((request) => () => end(request));
       const failures: unknown[] = [];
-      await forEachInTurn<() => Promise<unknown>>(
+      await forEachInTurn(
         calls,
         (call) => call(),
         (_, error) => error === undefined || hasEnded(error) || failures.push(error),

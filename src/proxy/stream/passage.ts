@@ -6,9 +6,21 @@ import { beginsEvents, dataOf, Events, type Position, Unfinished } from "./event
 import type { EventFilter } from "./filter.ts";
 import { carryOnlyContent, LongText, type Progress } from "./flags.ts";
 import { HeldEnd, joined } from "./held-end.ts";
-import { cachedTimingName, createUsageParser, findCount, findShortJson, isObject, maxParsedLength } from "./usage.ts";
-import { mayHoldUsage, mentionsUsage, noStreamUsage, readEventUsage, readUsage, type UsageShape } from "./usage.ts";
-import { usageOfStream } from "./usage.ts";
+import {
+  cachedTimingName,
+  createUsageParser,
+  findCount,
+  findShortJson,
+  isObject,
+  maxParsedLength,
+  mayHoldUsage,
+  mentionsUsage,
+  noStreamUsage,
+  readEventUsage,
+  readUsage,
+  type UsageShape,
+  usageOfStream,
+} from "./usage.ts";
 
 /** Sees every text of a response, parsed, in its order. */
 interface TextObserver {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/usage.ts";
-import { readUsage } from "../../../src/proxy/stream/usage.ts";
+import { createUsageParser, mayHoldUsage, mentionsUsage, readUsage } from "../../../src/proxy/stream/usage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 import { threadMs } from "../../support/processor-time.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createUsageParser } from "../../../src/proxy/stream/usage.ts";
 import {
+  createUsageParser,
   noStreamUsage,
   readEventUsage,
   readUsage,
