@@ -246,30 +246,26 @@ export interface Beside {
   name: string;
   settings?: Readonly<Record<string, string>>;
   /** Does it, over and over. */
-  act?: (started: { admin: AdminClient; dataDir: string; round: number }) => Promise<unknown>;
+  act?: (started: {
+    admin: AdminClient;
+    dataDir: string;
+    command: (...args: string[]) => Promise<void>;
+  }) => Promise<unknown>;
 }
-
-const calls = async (...command: string[]): Promise<void> => {
-  const ended = Bun.spawn([findProgram(), ...command], { stdout: "ignore", stderr: "inherit" });
-  if ((await ended.exited) > 1) throw new Error(`${command.join(" ")} failed`);
-};
 
 export const besides: readonly Beside[] = [
   { name: "deletion of old requests", settings: { REQUEST_LOG_ROWS: "1000" } },
   {
     name: "a backup",
-    act: async ({ dataDir, round }) => {
-      process.env["DATA_DIR"] = dataDir;
-      await calls("backup", join(dataDir, `copy-${round}.db`));
-      rmSync(join(dataDir, `copy-${round}.db`));
+    act: async ({ dataDir, command }) => {
+      const copy = join(dataDir, "copy.db");
+      await command("backup", copy);
+      rmSync(copy);
     },
   },
   {
     name: "a check",
-    act: async ({ dataDir }) => {
-      process.env["DATA_DIR"] = dataDir;
-      await calls("check");
-    },
+    act: ({ command }) => command("check"),
   },
   {
     name: "the largest report",
@@ -299,6 +295,14 @@ export async function startTwins(bench: Bench, { settings, act }: Beside) {
     await startTollgateWith(bench, own("without")),
     await startTollgateWith(bench, { ...own("with"), ...settings }),
   ];
+  const folder = `${dataDir} with`;
+  const env = { ...process.env, DATA_DIR: folder, PROXY_UPSTREAM_URL: `http://127.0.0.1:${bench.backendPort}` };
+  async function command(...args: string[]): Promise<void> {
+    const started = Bun.spawn([findProgram(), ...args], { env, stdout: "pipe", stderr: "pipe" });
+    const written = await Promise.all([started.stdout, started.stderr].map((stream) => new Response(stream).text()));
+    const status = await started.exited;
+    if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}: ${written.join("")}`);
+  }
   return {
     without: { ...without, name: "without" },
     beside: { ...beside, name: "with" },
@@ -307,9 +311,7 @@ export async function startTwins(bench: Bench, { settings, act }: Beside) {
       const ending = new AbortController();
       const acting = (async () => {
         if (act === undefined) return;
-        for (let round = 0; !ending.signal.aborted; round++) {
-          await act({ admin: beside.admin, dataDir: `${dataDir} with`, round });
-        }
+        while (!ending.signal.aborted) await act({ admin: beside.admin, dataDir: folder, command });
       })();
       return () => {
         ending.abort();
