@@ -8,14 +8,14 @@ import {
   comma,
   findQuote,
   completeNumber,
-  literalEnd,
+  isName,
+  literals,
   minus,
   notJson,
   numberStart,
   numberSteps,
   quote,
   createSlot,
-  findMember,
   type JsonKind,
   type JsonSlot,
   startsWith,
@@ -111,7 +111,7 @@ function note({ notes }: JsonScan, step: number, at: number): void {
 
 /** Does to the slots what was done when the same block was read in the same state. @param from where it starts now */
 export function repeatSteps(scan: JsonScan, from: number, steps: Int32Array): void {
-  const { bytes, nesting, watched } = scan;
+  const { nesting, watched } = scan;
   // The block may begin in a container that is not watched; the first step is its end.
   nesting.depth = watched.length - 1;
   for (let index = 0; index < steps.length; index += 1) {
@@ -124,7 +124,7 @@ export function repeatSteps(scan: JsonScan, from: number, steps: Int32Array): vo
         break;
       case valueBegun: {
         const slot = beginValue(scan, at);
-        if (slot !== undefined && isContainer(bytes[at])) openContainer(scan, at, slot);
+        if (slot?.kind === "object" || slot?.kind === "array") openContainer(scan, at, slot);
         break;
       }
       case valueEnded:
@@ -136,15 +136,18 @@ export function repeatSteps(scan: JsonScan, from: number, steps: Int32Array): vo
   }
 }
 
-const isContainer = (byte: number | undefined): boolean => byte === braceOpen || byte === bracketOpen;
-
 /** @param start of the name's text, and `end` after it */
 function nameMember(scan: JsonScan, start: number, end: number): void {
   const object = findWatched(scan);
   if (object === undefined) return;
   note(scan, memberNamed, start);
   note(scan, memberNamed, end);
-  object.current = findMember(object, scan.bytes, start, end);
+  for (const member of object.members) {
+    if (!isName(scan.bytes, start, end, member.name)) continue;
+    object.current = member.slot;
+    return;
+  }
+  object.current = object.onOtherMember?.(scan.bytes, start, end);
 }
 
 /** @returns the slot of the value, if it is watched */
@@ -338,14 +341,14 @@ function readValue(scan: JsonScan, at: number, byte: number, limit: number): num
     scan.expected = restOfString;
     return readString(scan, at + 1, limit);
   }
-  if (isContainer(byte)) return openContainer(scan, at, slot);
+  if (byte === braceOpen || byte === bracketOpen) return openContainer(scan, at, slot);
   if (kindAt(scan.bytes, at) === "number") {
     scan.numberState = numberStart;
     scan.expected = restOfNumber;
     return readNumber(scan, at, limit);
   }
-  const end = literalEnd(scan.bytes, at);
-  return end === notJson ? notJson : endValue(scan, end);
+  for (const literal of literals) if (startsWith(scan.bytes, at, literal)) return endValue(scan, at + literal.length);
+  return notJson;
 }
 
 function readNumber(scan: JsonScan, from: number, limit: number): number {

@@ -92,13 +92,7 @@ for (const [from, bytes, to] of steps) {
   for (const state of from) for (const byte of bytes) numberSteps[state * 256 + byte.charCodeAt(0)] = to;
 }
 
-const literals = ["true", "false", "null", "NaN", "Infinity", "-Infinity"];
-
-/** @returns after the literal, or `notJson` */
-export function literalEnd(bytes: Uint8Array, at: number): number {
-  for (const literal of literals) if (startsWith(bytes, at, literal)) return at + literal.length;
-  return notJson;
-}
+export const literals = ["true", "false", "null", "NaN", "Infinity", "-Infinity"];
 
 export function startsWith(bytes: Uint8Array, at: number, ascii: string): boolean {
   for (let index = 0; index < ascii.length; index += 1) {
@@ -184,12 +178,6 @@ export function createSlot({ members, element, onOtherMember, onStart, onValue }
     onValue,
     current: undefined,
   };
-}
-
-/** @returns the slot of the member of this name, as it stands in the text */
-export function findMember(object: JsonSlot, bytes: Uint8Array, start: number, end: number): JsonSlot | undefined {
-  for (const member of object.members) if (isName(bytes, start, end, member.name)) return member.slot;
-  return object.onOtherMember?.(bytes, start, end);
 }
 
 /** Keeps every value at a place, for a member that comes several times. */

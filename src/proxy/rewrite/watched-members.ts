@@ -109,7 +109,7 @@ export function createRequestBody(endpoint: Endpoint, needs: ReturnType<typeof n
   const otherMembersIn =
     (place: string): NonNullable<SlotOptions["onOtherMember"]> =>
     (bytes, start, end) => {
-      if (!needs.keyRules && !beginsLikeLimit(bytes[start])) return undefined;
+      if (!needs.keyRules && !limitLetters.has(bytes[start] ?? 0)) return undefined;
       const name = findMemberName(bytes, start, end);
       if (name === undefined) return undefined;
       if (needs.keyRules) onFound(name, place);
@@ -163,10 +163,7 @@ export const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_outpu
 const isLimitName = (name: string): boolean => name === "n_predict" || maxTokensNames.some((one) => one === name);
 
 /** An escape may be one too; most other names need not be decoded. */
-const beginsLikeLimit = (byte: number | undefined): boolean =>
-  byte === lowerM || byte === upperM || byte === lowerN || byte === backslash;
-
-const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
+const limitLetters = new Set(Buffer.from("mMn\\"));
 
 type OnFound = (name: MemberName, place?: string) => void;
 
