@@ -262,7 +262,7 @@ export class LifeOfRequest {
     const key = await authenticate(this.#request.headers, this.#deps);
     this.#tracker.record.keyId = key.id;
     // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
-    this.#tracker.onFinished(disableIdleTimeout(this.#request));
+    this.#tracker.onFinished.push(disableIdleTimeout(this.#request));
     this.#use(key);
     if (!path.startsWith(ownPaths)) requireOpenPath(path, config.closedPaths, key.rules);
     const from = key.rules?.users_from ?? null;
@@ -296,8 +296,9 @@ export class LifeOfRequest {
     if (names.catalog.file === undefined) return undefined;
     const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
     const listed = respondWithModels(asked, names, backendModels);
-    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.record.status));
-    return listed;
+    if (listed !== undefined) return listed;
+    this.#tracker.onFinished.push(() => backendModels.requestEnded(this.#tracker.record.status));
+    return undefined;
   }
 
   /**

@@ -49,6 +49,8 @@ export class RequestTracker {
   content: { isAsked: boolean } | undefined;
   /** Reads the usage seen so far. */
   readUsage: (() => Usage) | undefined;
+  /** Run when the request has ended, in this order. */
+  readonly onFinished: (() => void)[] = [];
 
   readonly #deps: TrackerDeps;
   /** By the monotonic clock. */
@@ -61,7 +63,6 @@ export class RequestTracker {
   #isFinished = false;
   #isEndRequested = false;
   #end: ((reason: AbortReason) => void) | undefined;
-  readonly #finished: (() => void)[] = [];
   readonly #endInFlight: () => void;
 
   constructor(deps: TrackerDeps, request: TrackedRequest) {
@@ -126,16 +127,11 @@ export class RequestTracker {
     if (this.#isEndRequested) end(endedByAdmin());
   };
 
-  /** Registers what runs when the request has ended, in this order. */
-  onFinished(callback: () => void): void {
-    this.#finished.push(callback);
-  }
-
   /** Gives back what its turn holds, and reports how it ended. Only the first call counts. */
   finish(outcome: Outcome, details: FinishDetails = {}): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    for (const callback of this.#finished) callback();
+    for (const callback of this.onFinished) callback();
     const { usage } = details;
     const tokens = usage === undefined ? 0 : wholeInput(usage);
     this.turn?.leave(usage === undefined || tokens === 0 ? undefined : { tokens, cached: cachedTokensOf(usage) });
