@@ -1,7 +1,7 @@
 const pollMs = 5;
 
 /** A deadline only ends a test that would hang, so it is far longer than a loaded machine needs. */
-export const defaultDeadlineMs = 20_000;
+export const defaultDeadlineMs = 60_000;
 
 /**
  * Polls a condition that has no event to wait for.
