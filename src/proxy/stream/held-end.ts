@@ -19,7 +19,7 @@ export class HeldEnd {
   event(event: Uint8Array): void {
     const isEnd = !this.#hasEnded && endsStream(event);
     if (isEnd && event.length > maxHeldEventBytes) return this.#endLong(event);
-    if (isEnd) [this.#hasEnded, this.#end] = [true, []];
+    if (isEnd) this.#begin();
     this.pass(event);
   }
 
@@ -41,11 +41,16 @@ export class HeldEnd {
     return bytes;
   }
 
+  #begin(): void {
+    this.#hasEnded = true;
+    this.#end = [];
+  }
+
   #endLong(bytes: Uint8Array): void {
     let at = bytes.length;
     while (at > 0 && isLineEnd(bytes[at - 1])) at--;
     this.pass(bytes.subarray(0, at));
-    [this.#hasEnded, this.#end] = [true, []];
+    this.#begin();
     this.pass(bytes.subarray(at));
     this.waitsInLine = true;
   }
