@@ -32,7 +32,7 @@ test("what grows does so by a hundred times at least", () => {
 
 test("a row of what runs beside requests has both 99th percentiles, their ratio in a round, and the memory more", () => {
   const runs = (...p99Ms: number[]): Run[] =>
-    p99Ms.map((ms) => ({ result: { latency: { p99: ms * 1000 } }, residentMb: 100 + ms }) as unknown as Run);
+    p99Ms.map((ms) => ({ result: { latency: { p99: ms * 1000 } }, peakMb: 100 + ms }) as unknown as Run);
   const rate = workloads.find(({ name }) => name === "rate") ?? small;
   const row = besideRow(
     { name: "a backup" },

@@ -324,7 +324,7 @@ export async function startTwins(bench: Bench, { settings, act }: Beside) {
 export function besideRow({ name }: Beside, workload: Workload, runs: ReadonlyMap<string, readonly Run[]>): BesideRow {
   const [without = [], beside = []] = [runs.get("without"), runs.get("with")];
   const p99 = (own: readonly Run[]): number => median(own.map(({ result }) => result.latency.p99 / 1000));
-  const memory = (own: readonly Run[]): number => Math.max(...own.map(({ residentMb }) => residentMb));
+  const memory = (own: readonly Run[]): number => Math.max(...own.map(({ peakMb }) => peakMb));
   const figures = workload.figures.filter((figure) => figure.name === "latency p99");
   return {
     name,

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** The backend and the load generator share one core; the proxy has another one to itself. */
@@ -127,13 +127,19 @@ function statOf(file: string): (field: number) => number {
   return (field) => Number(fields[field - 3]);
 }
 
-/** Resident memory in megabytes, from proc_pid_status(5). */
-export function residentMb(pid: number): number {
+/** Resident memory in megabytes now, from proc_pid_status(5), or the most of it since `forgetPeaks`. */
+export function residentMb(pid: number, which: "now" | "most" = "now"): number {
+  const line = which === "now" ? /^VmRSS:\s+(\d+) kB$/m : /^VmHWM:\s+(\d+) kB$/m;
   return processTree(pid).reduce((sum, process) => {
-    // A zombie has no VmRSS.
-    const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
+    // A zombie has neither.
+    const [, kilobytes = 0] = line.exec(readFileSync(`/proc/${process}/status`, "utf8")) ?? [];
     return sum + Number(kilobytes) / 1024;
   }, 0);
+}
+
+/** From proc_pid_clear_refs(5). */
+export function forgetPeaks(pid: number): void {
+  for (const process of processTree(pid)) writeFileSync(`/proc/${process}/clear_refs`, "5");
 }
 
 export function pinToCore(pid: number, core: number): void {

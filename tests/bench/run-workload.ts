@@ -6,6 +6,7 @@ import {
   contextSwitches,
   countEvents,
   cpuUs,
+  forgetPeaks,
   loadCore,
   pageFaults,
   residentMb,
@@ -31,8 +32,9 @@ export async function runWorkload(workload: Workload, target: Target, keys: read
   const before = { cpuUs: cpuUs(pid), pageFaults: pageFaults(pid), contextSwitches: contextSwitches(pid) };
   const threadsBefore = threadCpuUs(pid);
   const endCounting = countEvents(pid);
+  forgetPeaks(pid);
   const result = await load(workload, target, keys);
-  const memory = residentMb(pid);
+  const memory = residentMb(pid, "most");
   await consoleLoad?.stop();
   await Bun.sleep(settleMs);
   const instructions = await endCounting();
@@ -42,7 +44,7 @@ export async function runWorkload(workload: Workload, target: Target, keys: read
     pageFaults: pageFaults(pid) - before.pageFaults,
     contextSwitches: contextSwitches(pid) - before.contextSwitches,
   };
-  const run = { result, ...counters, instructions, threadCpuUs: threads, residentMb: memory };
+  const run = { result, ...counters, instructions, threadCpuUs: threads, peakMb: memory };
   checkStatuses(workload, target, result);
   await checkCounters(target, countedBefore, result);
   return run;

@@ -14,7 +14,8 @@ export interface Run {
   instructions: number | undefined;
   /** The part of each thread. */
   threadCpuUs: ThreadCpu;
-  residentMb: number;
+  /** The most resident memory while it ran. */
+  peakMb: number;
 }
 
 export interface Figure {
@@ -224,7 +225,7 @@ function streams({ count, perSecond, tokens, quick }: StreamOptions): Workload {
         of: ({ result }) => Math.max(0, result.gap.p99 / 1000 - 1000 / perSecond),
       },
       { name: "first byte p50", unit: "ms", of: ({ result }) => result.firstByte.p50 / 1000 },
-      { name: "memory", unit: "MB", of: ({ residentMb }) => residentMb },
+      { name: "memory", unit: "MB", of: ({ peakMb }) => peakMb },
     ],
   };
 }
