@@ -75,8 +75,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-end-before-commit",
     says: "A client sees the end of a stream before its count is committed",
-    find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
-    put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
+    find: `await this.options.count.commit(this.options.passage.seen());\n    this.#send(terminal);`,
+    put: `this.#send(terminal);\n    await this.options.count.commit(this.options.passage.seen());`,
     tests: ["tests/proxy/stream/meter.test.ts"],
   },
   {

@@ -112,7 +112,7 @@ export class ClientResponse {
   }
 
   async #withoutBody(): Promise<Response> {
-    await this.#finish(noUsage);
+    await this.finish(noUsage);
     const announcesNothing = this.#responding.method === "HEAD" && !this.#headers.has("content-length");
     return new Response(announcesNothing ? unreadStream() : null, this.#init);
   }
@@ -123,14 +123,14 @@ export class ClientResponse {
     try {
       read = await readWhole(this.#upstream, edit === undefined ? Infinity : maxEditedBytes);
     } catch (error) {
-      await this.#finish(noUsage, error);
+      await this.finish(noUsage, error);
       throw abortReasonOf(error, this.#upstream.signal);
     }
     const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
     if (edit?.mustEdit === true && edited === undefined) throw await this.#refuseUnedited();
     if (read instanceof ReadableStream) return this.#stream(read);
     this.#responding.tracker.firstByte();
-    await this.#finish(await this.#count.readWhole(read, this.#kind));
+    await this.finish(await this.#count.readWhole(read, this.#kind));
     this.#headers.delete("content-length");
     const body = edited ?? read;
     return new Response(this.#headers.has("content-type") ? body : streamOf(body), this.#init);
@@ -139,7 +139,7 @@ export class ClientResponse {
   async #refuseUnedited(): Promise<AbortReason> {
     this.#upstream.abort(unreadableModelList());
     const reason = abortReasonOf(undefined, this.#upstream.signal);
-    await this.#finish(noUsage, reason);
+    await this.finish(noUsage, reason);
     return reason;
   }
 
@@ -168,8 +168,8 @@ export class ClientResponse {
       heartbeats: dialect,
       keepaliveMs: isPlain ? this.#deps.sseKeepaliveMs : 0,
       silentMs,
-      commit: (usage) => count.commit(usage),
-      finish: (usage, cause) => this.#finish(usage, cause, meter.hasSent),
+      count,
+      response: this,
     });
     void pump(this.#upstream, meter, {
       dialect: isPlain ? dialect : undefined,
@@ -185,7 +185,7 @@ export class ClientResponse {
    * is whole, however its connection ends.
    * @param cause why it ended early; undefined if it is whole. @param hasSent the client got some of it
    */
-  async #finish(usage: Usage, cause?: unknown, hasSent = false): Promise<void> {
+  async finish(usage: Usage, cause?: unknown, hasSent = false): Promise<void> {
     const { tracker, learning } = this.#responding;
     const [upstream, count] = [this.#upstream, this.#count];
     const broken =

@@ -129,23 +129,19 @@ function createTextSlot() {
   const part = createSlot({
     members: { type, text },
     onValue(bytes) {
+      // A message that was read before keeps its list.
+      if (slot.count === 1) parts = [];
       if (part.kind !== "object" || !isString(bytes, type, "text")) return;
       const content = text.kind === "string" ? contentOf(text) : noPart;
       if (parts.length < maxParts) parts.push(content);
       else parts.copyWithin(maxParts / 2, maxParts / 2 + 1)[maxParts - 1] = content;
     },
   });
-  const slot = createSlot({
-    element: part,
-    onStart() {
-      if (parts.length > 0) parts = [];
-    },
-  });
+  const slot = createSlot({ element: part });
   /** Empty if the value in the slot has no text. Never changed after its array has ended. */
   const getText = (): Text => {
     if (slot.kind === "string") return [contentOf(slot)];
-    // An empty list is filled by what comes later.
-    return slot.kind === "array" && parts.length > 0 ? parts : noText;
+    return slot.kind === "array" && slot.count > 0 ? parts : noText;
   };
   return { slot, getText };
 }

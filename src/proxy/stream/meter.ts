@@ -32,14 +32,18 @@ export interface MeterOptions {
   keepaliveMs: number;
   /** How long the client has been without a byte. */
   silentMs?: number;
-  /** Commits the usage seen so far. The terminal event waits for the promise. */
-  commit: (usage: Usage) => Promise<void>;
-  /**
-   * Called exactly once, with the usage seen: at the end (only then is `cause` undefined), when the client leaves (with
-   * the reason its stream was cancelled with), or when it is aborted (with that reason). The client sees no end
-   * before the promise resolves.
-   */
-  finish: (usage: Usage, cause: unknown) => Promise<void>;
+  count: {
+    /** Commits the usage seen so far. The terminal event waits for the promise. */
+    commit(usage: Usage): Promise<void>;
+  };
+  response: {
+    /**
+     * Called exactly once, with the usage seen: at the end (only then is `cause` undefined), when the client leaves (with
+     * the reason its stream was cancelled with), or when it is aborted (with that reason). The client sees no end
+     * before the promise resolves.
+     */
+    finish(usage: Usage, cause: unknown, hasSent: boolean): Promise<void>;
+  };
 }
 
 /**
@@ -112,7 +116,7 @@ export class Meter {
   }
 
   async #sendOnceCommitted(terminal: Uint8Array): Promise<void> {
-    await this.options.commit(this.options.passage.seen());
+    await this.options.count.commit(this.options.passage.seen());
     this.#send(terminal);
   }
 
@@ -147,7 +151,7 @@ export class Meter {
 
   async #finishWith(cause: unknown): Promise<void> {
     this.#keepalive?.stop();
-    await this.options.finish(await this.options.passage.end(), cause);
+    await this.options.response.finish(await this.options.passage.end(), cause, this.hasSent);
     if (cause === undefined || this.hasSent) this.#started.resolve();
     else this.#started.reject(cause);
   }

@@ -148,7 +148,7 @@ export class Passage {
   readonly #isLines: boolean;
   readonly #way: "all as it comes" | "decoded on the side" | "plain";
   /** Undefined where nothing is to be decoded, or cannot be. */
-  readonly #decompressor: Decompressor | undefined;
+  #decompressor: Decompressor | undefined;
   /** Set if usage is read more slowly than bytes come: the next chunk should wait for it, so that nothing piles up. */
   backlog: Promise<void> | undefined;
   readonly #events: Events;
@@ -249,10 +249,9 @@ export class Passage {
 
   /** The usage of everything pushed, also if the response was cut short. Called once. */
   end(): Usage | Promise<Usage> {
-    return this.#decompressor === undefined ? this.#end() : this.#decompressor.end().then(() => this.#end());
-  }
-
-  #end(): Usage {
+    const decompressor = this.#decompressor;
+    this.#decompressor = undefined;
+    if (decompressor !== undefined) return decompressor.end().then(() => this.end());
     this.#last = this.#holds === undefined ? this.#start.take(nothing) : this.#events.rest();
     if (this.#json !== undefined && this.#listener !== undefined) {
       return readDocument(this.#json.document(), this.#listener);

@@ -138,7 +138,11 @@ export function createForward(deps: ForwardDeps): Forward {
       const response = await deps.fetch(url, { ...always, method, headers, body, signal, keepalive });
       hasResponded = true;
       deps.connectTimeout.onReceived();
-      if (!isReadable(response)) throw failed("not_http");
+      const coding = response.headers.get("transfer-encoding") ?? "chunked";
+      // A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
+      // coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove when `fetch` decodes or rejects it.
+      if (response.status < 200 || response.status > 599 || coding.toLowerCase() !== "chunked")
+        throw failed("not_http");
       for (const name of addressHeaders) {
         const value = response.headers.get(name);
         if (value !== null) response.headers.set(name, addressForClient(value, url, base));
@@ -165,14 +169,6 @@ export function createForward(deps: ForwardDeps): Forward {
 }
 
 const addressHeaders = ["location", "content-location"];
-
-/**
- * A Response cannot have a status out of range (RFC 9110 section 15). Bun decodes chunks and leaves any other transfer
- * coding in the bytes, while the header that names it ends at this hop (1.4.5). Remove the check of the coding when `fetch`
- * decodes or rejects it.
- */
-const isReadable = ({ status, headers }: Response): boolean =>
-  status >= 200 && status <= 599 && (headers.get("transfer-encoding") ?? "chunked").toLowerCase() === "chunked";
 
 /** The last check before sending: whatever a client asks for, only paths below the configured `/v1/` are requested. */
 function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {

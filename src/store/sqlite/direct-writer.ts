@@ -98,7 +98,7 @@ export function createDirectWriter(options: {
       const mayStage = id !== undefined && !isRepeated && responses.length === 0 && !state.hasFoldFailed;
       const rows = requests.rows.length + requests.amendments.length;
       const ofAll = rows + increments.length + settled.length;
-      const isStaged = mayStage && (await tryToCommit(ofAll, () => stage(id, { increments, requests, settled })));
+      const isStaged = mayStage && (await tryToCommit(ofAll, stage, id, { increments, requests, settled }));
       if (!isStaged) {
         const { added = [], refused = [] } = (await worker.call("usage.add", ...args)) as CommittedFlush;
         state.hasFoldFailed = false;
@@ -114,7 +114,7 @@ export function createDirectWriter(options: {
     async take(batch: LeaseBatch): Promise<Lease[]> {
       let rows = batch.requests.length;
       for (const { requests } of batch.requests) rows += requests.length;
-      const committed = await tryToCommit(rows, () => take(batch));
+      const committed = await tryToCommit(rows, take, batch);
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
@@ -135,7 +135,11 @@ export function createDirectWriter(options: {
 }
 
 /** @returns undefined if it is not committed: the thread has to do it */
-type TryToCommit = <T>(rows: number, work: () => Promise<T>) => Promise<{ result: T } | undefined>;
+type TryToCommit = <Args extends unknown[], T>(
+  rows: number,
+  work: (...args: Args) => Promise<T>,
+  ...args: Args
+) => Promise<{ result: T } | undefined>;
 
 /** Commits in this thread, one transaction at a time, and pauses after those that are slow or fail. */
 function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: number): TryToCommit {
@@ -146,17 +150,18 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
     state.pausedUntil = monotonic() + backoff.next();
   }
 
-  async function commit<T>(
+  async function commit<Args extends unknown[], T>(
     earlier: Promise<unknown> | undefined,
     rows: number,
-    work: () => Promise<T>,
+    work: (...args: Args) => Promise<T>,
+    args: Args,
   ): Promise<{ result: T } | undefined> {
     await earlier;
     if (state.ending !== undefined) await state.ending;
     const startedAt = monotonic();
     if (rows > maxRows || startedAt < state.pausedUntil) return undefined;
     try {
-      const result = await work();
+      const result = await work(...args);
       state.slowCommitsInARow = monotonic() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
       // While no commit was ever slow, there is nothing to reset.
       if (state.slowCommitsInARow === 0 && state.pausedUntil > 0) backoff.reset();
@@ -168,11 +173,11 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
       if (!isBusy(error) || (state.folding ?? state.deleting) === undefined) return undefined;
     }
     await (state.folding ?? state.deleting);
-    return commit(undefined, rows, work);
+    return commit(undefined, rows, work, args);
   }
 
-  return (rows, work) => {
-    const done = commit(state.latestCommit, rows, work);
+  return (rows, work, ...args) => {
+    const done = commit(state.latestCommit, rows, work, args);
     state.latestCommit = done.catch(() => {});
     return done;
   };

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { createKnownBlocks, type Hash, type KnownBlocks } from "../../../src/proxy/json/known-blocks.ts";
-import { maxBlockBytes, readJsonInSteps, runAtOnce } from "../../../src/proxy/json/read.ts";
+import { maxBlockBytes, readJsonInSteps } from "../../../src/proxy/json/read.ts";
 import { createSlot, type JsonSlot, type SlotOptions } from "../../../src/proxy/json/slots.ts";
 import { hash } from "../../../src/proxy/request/conversation.ts";
 import { jsonText } from "../../support/json-text.ts";
+import { runAtOnce } from "../../support/run-at-once.ts";
 
 const seams = ['"system":', '"tools":'];
 

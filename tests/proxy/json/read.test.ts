@@ -6,12 +6,12 @@ import {
   maxBytesAtOnce,
   readJson,
   readJsonInSteps,
-  runAtOnce,
   runByLength,
   runInPortions,
   type Steps,
 } from "../../../src/proxy/json/read.ts";
 import { createSlot } from "../../../src/proxy/json/slots.ts";
+import { runAtOnce } from "../../support/run-at-once.ts";
 
 const isValid = (bytes: Uint8Array): boolean => runAtOnce(readJsonInSteps(bytes, createSlot()));
 

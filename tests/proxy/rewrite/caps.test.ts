@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { runAtOnce } from "../../../src/proxy/json/read.ts";
 import { countCharactersInSteps, outputLimitInSteps } from "../../../src/proxy/rewrite/tokens.ts";
 import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { rewriteRules, rewriterOf, type RewriteSettings } from "../../support/rewrite-rules.ts";
+import { runAtOnce } from "../../support/run-at-once.ts";
 
 type Limits = Pick<RewriteSettings, "maxContextTokens" | "maxOutputTokens">;
 

@@ -22,15 +22,19 @@ export function passEvents(added?: UsageAdded): Passage {
 }
 
 /** A meter over an event stream, and how it finished. */
-export function startMeter(options: Partial<MeterOptions> = {}) {
+export function startMeter({
+  commit = async () => {},
+  finish,
+  ...options
+}: Partial<MeterOptions & MeterOptions["count"] & MeterOptions["response"]> = {}) {
   const finishes: { usage: Usage; cause: unknown }[] = [];
   const meter = new Meter({
     passage: passEvents(),
     heartbeats: dialectOf("/v1/chat/completions"),
     keepaliveMs: 0,
-    commit: async () => {},
-    async finish(usage, cause) {
-      finishes.push({ usage, cause });
+    count: { commit },
+    response: {
+      finish: finish ?? (async (usage, cause) => void finishes.push({ usage, cause })),
     },
     ...options,
   });
