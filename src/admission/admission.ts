@@ -14,7 +14,7 @@
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
 // Removed: a row for each request, spare admissions and reserves, which were three mechanisms for one idea.
 
-import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
+import { endWait, enqueue, startUpkeep } from "./batches.ts";
 import { admittedAlone, decideAlone, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
@@ -45,7 +45,7 @@ export function createAdmissions(options: AdmissionsOptions) {
       onListed: () => writeAllAgain(state),
       onBeat: (instances) => onBeat(state, instances),
     }),
-    wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
+    startUpkeep,
   };
   const admit: Admit = (subjects, tokens, mayWait = false, leastTokens, early) => {
     // In the same batch, so that nobody comes between.
@@ -82,14 +82,14 @@ function onBeat(state: State, instances: number): void {
   state.instances = Math.max(instances, state.processes);
   releaseCounted(state);
   // While this process decides alone, the batch is a trial.
-  state.wake(state.degraded);
+  startUpkeep(state, state.degraded);
 }
 
 async function close(state: State): Promise<void> {
   clearTimeout(state.upkeepTimer);
   if (!state.degraded && state.leases.size > 0) {
     for (const group of state.changed) dropAhead(group);
-    hurryUpkeep(state);
+    startUpkeep(state, true);
     await within(state.waitLimitMs, state.loop ?? Promise.resolve()).catch(() => {});
   }
   state.closed = true;

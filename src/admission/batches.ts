@@ -260,10 +260,14 @@ function askAgain(state: State, group: Group, one: WaitingRequest): void {
   one.tries += 1;
 }
 
-/** Writes what ended and what nobody came for, a little later. */
-export function startUpkeep(state: State): void {
-  if (state.changed.size === 0 || state.closed || state.degraded) return;
-  state.upkeepTimer ??= setTimeout(upkeep, upkeepMs, state).unref();
+/** Writes what ended and what nobody came for, at once or a little later. */
+export function startUpkeep(state: State, isUrgent = false): void {
+  if (isUrgent) state.isUpkeepDue = true;
+  if (state.closed) return;
+  if (isUrgent) state.loop ??= writeAll(state);
+  else if (state.changed.size > 0 && !state.degraded) {
+    state.upkeepTimer ??= setTimeout(upkeep, upkeepMs, state).unref();
+  }
 }
 
 function upkeep(state: State): void {
@@ -271,12 +275,5 @@ function upkeep(state: State): void {
   if (state.degraded) return;
   const now = state.monotonic();
   for (const group of state.changed) if (group.ahead !== undefined && now >= group.ahead.endsAt) dropAhead(group);
-  if (state.changed.values().some(needsWrite)) hurryUpkeep(state);
-  else startUpkeep(state);
-}
-
-/** Writes it at once. */
-export function hurryUpkeep(state: State): void {
-  state.isUpkeepDue = true;
-  if (!state.closed) state.loop ??= writeAll(state);
+  startUpkeep(state, state.changed.values().some(needsWrite));
 }

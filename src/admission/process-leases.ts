@@ -37,7 +37,7 @@ export interface AdmissionsOptions {
 export interface State extends ReturnType<typeof newState> {
   watch: InstanceWatch;
   /** Has what changed in leases written: at once, or a little later. */
-  wake: (isUrgent: boolean) => void;
+  startUpkeep: (state: State, isUrgent?: boolean) => void;
 }
 
 const defaults = { waitLimitMs: 1500, beatMs: 3000, deadAfterMs: 15_000, processes: 1 };
@@ -310,7 +310,7 @@ export class Admitted implements Admission {
     state.changed.add(group);
     // At once, to be seen, and as the client's next request may come to another process; of a busy key, several together.
     const isUrgent = !isBusy(group) || (state.instances > 1 && anyHasLimit(claims, placeLimits));
-    if (!state.degraded) state.wake(isUrgent);
+    if (!state.degraded) state.startUpkeep(state, isUrgent);
   }
 
   cancel(): void {
@@ -322,7 +322,7 @@ export class Admitted implements Admission {
     if (counting.length === 0) return;
     for (const { lease } of counting) lease.corrections.push({ second, requests: -1 });
     state.changed.add(this.#group);
-    if (!state.degraded) state.wake(false);
+    if (!state.degraded) state.startUpkeep(state);
   }
 }
 

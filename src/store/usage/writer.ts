@@ -96,14 +96,15 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine) {
   };
 }
 
-type PeriodOf = (increment: UsageIncrement) => number;
+/** A column of a table of sums, how many minutes a period has, and how many before the epoch the first one began. */
+type Period = [column: string, minutes: number, before?: number];
 
 /** In the tables by team and user. */
 const none = 0;
 
-const minuteOf: PeriodOf = ({ minute }) => minute;
-const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
-const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
+const ofMinute: Period = ["minute", 1];
+const ofHour: Period = ["hour", minutesPerHour];
+const ofDay: Period = ["day", minutesPerDay, offsetMinutes];
 
 const counters = ["requestCount", ...usageTotals] as const;
 const modelCounters = ["requestCount", ...countedFields] as const;
@@ -113,7 +114,7 @@ const dayCounters = [...counters, ...chargeFields] as const;
 function prepareAddSums(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageMinute" | "usageHour" | "usageDay"],
-  [period, periodOf]: [column: string, PeriodOf],
+  [period, minutes, before = 0]: Period,
   added: readonly (typeof dayCounters)[number][] = counters,
 ): AddSums {
   const add = prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
@@ -121,7 +122,7 @@ function prepareAddSums(
     const rows: number[][] = [];
     for (const one of increments) {
       for (const id of idsOf(one)) {
-        const row = [periodOf(one), id];
+        const row = [Math.floor((one.minute + before) / minutes), id];
         for (const field of added) row.push(one[field] ?? 0);
         rows.push(row);
       }
@@ -134,14 +135,14 @@ function prepareAddSums(
 function prepareAddModels(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageModelHour" | "usageModelDay"],
-  [period, periodOf]: [column: string, PeriodOf],
+  [period, minutes, before = 0]: Period,
 ): AddSums {
   const key = [period, "keyId", "model", "teamId", "userId"];
   const add = prepareInsert(table, [...key, ...modelCounters], { key, added: modelCounters });
   return (increments) =>
     add(
       increments.map((one) => [
-        periodOf(one),
+        Math.floor((one.minute + before) / minutes),
         one.keyId,
         one.model ?? "",
         one.teamId ?? none,
@@ -153,16 +154,16 @@ function prepareAddModels(
 
 /** Adds usage to the sums of days, which limits are compared with, those of teams and users too. */
 export const prepareAddDays = (engine: Engine): AddSums =>
-  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters);
+  prepareAddSums(engine, engine.tables.usageDay, ofDay, dayCounters);
 
 /** Six constant statements, however many keys and minutes. */
 function prepareAdding(engine: Engine) {
   const { db, tables, jsonRows, byIndex } = engine;
   const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
-  const addMinutes = prepareAddSums(engine, usageMinute, ["minute", minuteOf]);
-  const addHours = prepareAddSums(engine, usageHour, ["hour", hourOf]);
-  const addModelHours = prepareAddModels(engine, usageModelHour, ["hour", hourOf]);
-  const addModelDays = prepareAddModels(engine, usageModelDay, ["day", dayOf]);
+  const addMinutes = prepareAddSums(engine, usageMinute, ofMinute);
+  const addHours = prepareAddSums(engine, usageHour, ofHour);
+  const addModelHours = prepareAddModels(engine, usageModelHour, ofHour);
+  const addModelDays = prepareAddModels(engine, usageModelDay, ofDay);
 
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
   const addToKeys = db
