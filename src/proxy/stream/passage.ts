@@ -148,7 +148,7 @@ export class Passage {
   readonly #isLines: boolean;
   readonly #way: "all as it comes" | "decoded on the side" | "plain";
   /** Undefined where nothing is to be decoded, or cannot be. */
-  #decompressor: Decompressor | undefined;
+  readonly #decompressor: Decompressor | undefined;
   /** Set if usage is read more slowly than bytes come: the next chunk should wait for it, so that nothing piles up. */
   backlog: Promise<void> | undefined;
   readonly #events: Events;
@@ -248,10 +248,8 @@ export class Passage {
   }
 
   /** The usage of everything pushed, also if the response was cut short. Called once. */
-  end(): Usage | Promise<Usage> {
-    const decompressor = this.#decompressor;
-    this.#decompressor = undefined;
-    if (decompressor !== undefined) return decompressor.end().then(() => this.end());
+  async end(): Promise<Usage> {
+    if (this.#decompressor !== undefined) await this.#decompressor.end();
     this.#last = this.#holds === undefined ? this.#start.take(nothing) : this.#events.rest();
     if (this.#json !== undefined && this.#listener !== undefined) {
       return readDocument(this.#json.document(), this.#listener);

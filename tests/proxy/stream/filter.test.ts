@@ -258,7 +258,7 @@ describe("stream usage filter", () => {
     expect(filtered(continuousOnly, [Buffer.from(sent)])).toBe(stream("", `,${counts}`));
   });
 
-  test("hides llama.cpp's running counts but in the chunks that end a choice, and adds them up", () => {
+  test("hides llama.cpp's running counts but in the chunks that end a choice, and adds them up", async () => {
     const timings = (output: number): string =>
       `,"timings":{"cache_n":4,"prompt_n":6,"predicted_ms":1.5,"predicted_n":${output}}`;
     const chunk = (index: number, finish: string, more: string): string =>
@@ -272,7 +272,7 @@ describe("stream usage filter", () => {
     expect(passage.seen()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 4 });
     const sent = [passage.push(Buffer.from(end)), passage.push(Buffer.from("data: [DONE]\n\n"))];
     expect(Buffer.concat(sent).toString()).toBe(end);
-    expect(passage.end()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 5 });
+    expect(await passage.end()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 5 });
   });
 
   describe("of a backend with running usage and no chunk with only that", () => {
